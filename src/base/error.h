@@ -1,0 +1,77 @@
+/*
+ * error.h: one error type for the whole project: code, message, cause.
+ *
+ * A function that can fail returns int: 0 or more on success, -(enum agx_code) on failure, and
+ * takes `struct agx_error **err` last. `*err` is NULL on entry, untouched on success; `err` may be
+ * NULL. The codes are gRPC's canonical ones, so the RPC edge needs no mapping. Foreign codes
+ * (errno, UV_*, ...) are converted on the line that receives them, never returned.
+ */
+#ifndef AGX_BASE_ERROR_H
+#define AGX_BASE_ERROR_H
+
+#include "base/macros.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum agx_code {
+    AGX_OK = 0,
+    AGX_CANCELLED = 1,
+    AGX_UNKNOWN = 2,
+    AGX_INVALID_ARGUMENT = 3,
+    AGX_DEADLINE_EXCEEDED = 4,
+    AGX_NOT_FOUND = 5,
+    AGX_ALREADY_EXISTS = 6,
+    AGX_PERMISSION_DENIED = 7,
+    AGX_RESOURCE_EXHAUSTED = 8,
+    AGX_FAILED_PRECONDITION = 9,
+    AGX_ABORTED = 10,
+    AGX_OUT_OF_RANGE = 11,
+    AGX_UNIMPLEMENTED = 12,
+    AGX_INTERNAL = 13,
+    AGX_UNAVAILABLE = 14,
+    AGX_DATA_LOSS = 15,
+    AGX_UNAUTHENTICATED = 16,
+};
+
+struct agx_error {
+    enum agx_code code;
+    int sys_errno;           /* positive errno, or 0 */
+    char *message;           /* what we tried, on which object */
+    struct agx_error *cause; /* owned; NULL at the root */
+};
+
+/* Sets *err and returns -code, so that callers write `return agx_error_set(...)`. */
+int agx_error_set(struct agx_error **err, enum agx_code code, const char *fmt, ...)
+    AGX_PRINTF(3, 4);
+
+/* The same from errno: the code follows from it and its text becomes the cause's. */
+int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...) AGX_PRINTF(3, 4);
+
+/* Puts a message in front of what *err says; `r` (negative) is returned unchanged. */
+int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRINTF(3, 4);
+
+/* Moves `*take_from` into *err where *err is free, otherwise frees it (the first failure wins). */
+void agx_error_propagate(struct agx_error **err, struct agx_error **take_from);
+
+/* A copy that shares nothing; the static out-of-memory error when there is no memory for one. */
+struct agx_error *agx_error_dup(const struct agx_error *e);
+
+/* "outer: inner: root", as far as it fits into `size` bytes; always ends in NUL. Returns `out`. */
+char *agx_error_format(const struct agx_error *e, char *out, size_t size);
+
+/* The name of gRPC's code ("NOT_FOUND"), or "UNKNOWN". */
+const char *agx_code_name(enum agx_code code);
+
+/* The code that an errno stands for. */
+enum agx_code agx_code_from_errno(int sys_errno);
+
+struct agx_error *agx_error_free(struct agx_error *e);
+
+static inline void agx_error_freep(struct agx_error **e)
+{
+    *e = agx_error_free(*e);
+}
+
+#endif

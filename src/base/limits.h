@@ -1,0 +1,28 @@
+/* limits.h: every limit that has a default, named once, with the reason for its value. */
+#ifndef AGX_BASE_LIMITS_H
+#define AGX_BASE_LIMITS_H
+
+/* One Engine.IO message, WebSocket message or worker frame: what later versions of the peer use. */
+#define AGX_MESSAGE_MAX ((size_t)256 << 20)
+
+/* What the unchanged 0.1.5 client can receive in one message (its HTTP library's default). */
+#define AGX_LEGACY_MESSAGE_MAX ((size_t)4 << 20)
+
+/* Nesting of msgpack and JSON values. Deep enough for people, far below the end of a thread's
+ * stack. */
+#define AGX_DEPTH_MAX 128
+
+/* Packets in one polling payload: more, and the unchanged client drops the connection. */
+#define AGX_EIO_PAYLOAD_PACKETS_MAX 16
+
+/* The text of a Socket.IO packet in front of its attachments; ours are under 100 bytes. */
+#define AGX_SIO_HEADER_MAX ((size_t)1 << 20)
+#define AGX_SIO_ATTACHMENTS_MAX 64
+
+/* One gRPC message: the default of every gRPC implementation. */
+#define AGX_GRPC_MESSAGE_MAX ((size_t)4 << 20)
+
+/* An HTTP/1.1 request line with its headers. */
+#define AGX_HTTP_HEAD_MAX ((size_t)64 << 10)
+
+#endif
