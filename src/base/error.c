@@ -6,6 +6,8 @@
  */
 #include "base/error.h"
 
+#include "base/banned.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -95,6 +97,7 @@ enum agx_code agx_code_from_errno(int sys_errno)
 }
 
 /* New error with a formatted message, or the static one. Never NULL. */
+AGX_PRINTF(3, 0)
 static struct agx_error *error_new(enum agx_code code, int sys_errno, const char *fmt, va_list ap)
 {
     struct agx_error *e = calloc(1, sizeof(*e));
