@@ -42,7 +42,8 @@ static inline bool agx_str_starts(struct agx_str s, struct agx_str prefix)
 /* `s` without its first `n` bytes (n <= s.len). */
 static inline struct agx_str agx_str_skip(struct agx_str s, size_t n)
 {
-    return (struct agx_str){ s.ptr + n, s.len - n };
+    /* An empty string may have no pointer, and NULL + 0 is undefined in C. */
+    return (struct agx_str){ n > 0 ? s.ptr + n : s.ptr, s.len - n };
 }
 
 /* Equal but for the case of ASCII letters. */

@@ -15,7 +15,7 @@ int agx_base64_encode(struct agx_buf *out, struct agx_str bytes, bool pad)
     if (bytes.len > SIZE_MAX / 4)
         return -AGX_RESOURCE_EXHAUSTED;
     r = agx_buf_reserve(out, n / 3 * 4 + (tail == 0 ? 0 : pad ? 4 : tail + 1));
-    if (r < 0)
+    if (r < 0 || n == 0)
         return r;
     o = out->data + out->len;
     for (; n >= 3; n -= 3, p += 3) {
