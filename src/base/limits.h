@@ -25,4 +25,7 @@
 /* An HTTP/1.1 request line with its headers. */
 #define AGX_HTTP_HEAD_MAX ((size_t)64 << 10)
 
+/* A line of the log, with its newline: what a pipe takes in one piece (PIPE_BUF). */
+#define AGX_LOG_LINE_MAX 4096
+
 #endif

@@ -3,7 +3,8 @@
 
 #include "base/banned.h"
 
-/* Length of the sequence that `p` begins, 0 when it is malformed or cut off at `end`. */
+/* Length of the sequence of several bytes that `p` begins, 0 when it is malformed or cut off at
+ * `end`. */
 static size_t sequence(const unsigned char *p, const unsigned char *end)
 {
     unsigned char lo = 0x80, hi = 0xbf; /* bounds of the second byte */
@@ -34,6 +35,13 @@ static size_t sequence(const unsigned char *p, const unsigned char *end)
             return 0;
     }
     return n;
+}
+
+size_t agx_utf8_sequence(struct agx_str s)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+
+    return *p < 0x80 ? 1 : sequence(p, p + s.len);
 }
 
 bool agx_utf8_valid(struct agx_str s)

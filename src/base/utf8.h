@@ -8,4 +8,7 @@
  * allowed. */
 bool agx_utf8_valid(struct agx_str s);
 
+/* Bytes of the first character of `s`, which is not empty; 0 when it is malformed or cut off. */
+size_t agx_utf8_sequence(struct agx_str s);
+
 #endif

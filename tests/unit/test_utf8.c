@@ -22,3 +22,13 @@ TEST(utf8_overlong_surrogate_cut_off_and_too_large_are_invalid)
     for (size_t i = 0; i < AGX_ARRAY_LEN(bad); i++)
         ASSERT_FALSE(agx_utf8_valid(agx_str_from(bad[i])));
 }
+
+TEST(utf8_sequence_is_the_length_of_the_first_character)
+{
+    ASSERT_UINT(1, agx_utf8_sequence(AGX_STR("ab")));
+    ASSERT_UINT(1, agx_utf8_sequence(AGX_STR("\0")));
+    ASSERT_UINT(2, agx_utf8_sequence(AGX_STR("\xc3\xa4z")));
+    ASSERT_UINT(4, agx_utf8_sequence(AGX_STR("\xf0\x9f\x98\x80")));
+    ASSERT_UINT(0, agx_utf8_sequence(AGX_STR("\xf0\x9f\x98")));
+    ASSERT_UINT(0, agx_utf8_sequence(AGX_STR("\x80")));
+}
