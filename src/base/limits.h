@@ -28,4 +28,10 @@
 /* A line of the log, with its newline: what a pipe takes in one piece (PIPE_BUF). */
 #define AGX_LOG_LINE_MAX 4096
 
+/* Connections accepted in one turn of the loop, so that a flood of them leaves time for others. */
+#define AGX_ACCEPT_BATCH 64
+
+/* Pause after accept() found no free descriptor: soon enough for people, no spinning. */
+#define AGX_ACCEPT_RETRY_MS 100
+
 #endif
