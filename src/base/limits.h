@@ -12,6 +12,14 @@
  * stack. */
 #define AGX_DEPTH_MAX 128
 
+/* The deepest msgpack that any caller may ask for: the peer's own packer stops at 511. The reader
+ * keeps one counter a level on its stack (4 KiB). */
+#define AGX_MP_DEPTH_CEILING 512
+
+/* Elements of one msgpack array, pairs of one map: 128 MiB of pointers in a Python list. What is
+ * larger travels as an array extension. */
+#define AGX_MP_COUNT_MAX ((size_t)1 << 24)
+
 /* Packets in one polling payload: more, and the unchanged client drops the connection. */
 #define AGX_EIO_PAYLOAD_PACKETS_MAX 16
 
