@@ -23,6 +23,9 @@
 /* Packets in one polling payload: more, and the unchanged client drops the connection. */
 #define AGX_EIO_PAYLOAD_PACKETS_MAX 16
 
+/* A session id: ours and the common servers' have 20 characters; it stands in every polling URL. */
+#define AGX_EIO_SID_MAX 128
+
 /* The text of a Socket.IO packet in front of its attachments; ours are under 100 bytes. */
 #define AGX_SIO_HEADER_MAX ((size_t)1 << 20)
 #define AGX_SIO_ATTACHMENTS_MAX 64
