@@ -10,8 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+/* glibc makes macros of these in some builds, and poisoning a macro is a warning. */
+#undef alloca
+#undef sprintf
+#undef vsprintf
+
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok gets
 #pragma GCC poison atoi atol atoll strtol strtoul strtoll strtoull
-#pragma GCC poison gmtime localtime ctime asctime tmpnam mktemp
+#pragma GCC poison gmtime localtime ctime asctime tmpnam mktemp alloca
 
 #endif
