@@ -37,12 +37,12 @@ asan: bootstrap ## every test under AddressSanitizer and UndefinedBehaviorSaniti
 	@tools/build asan
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1 \
 		UBSAN_OPTIONS=halt_on_error=1:abort_on_error=1:print_stacktrace=1 \
-		tools/run_tests build/asan --timeout-multiplier 4
+		tools/run_tests build/asan --timeout-multiplier 4 --no-suite checks
 
 tsan: bootstrap ## every test under ThreadSanitizer
 	@tools/build tsan
 	@TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-		tools/run_tests build/tsan --timeout-multiplier 8
+		tools/run_tests build/tsan --timeout-multiplier 8 --no-suite checks
 
 fuzz: bootstrap ## each fuzz target for SECONDS=60 (FUZZ="name ..." for some), ASan and UBSan on
 	@tools/build fuzz

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""Fails on an #include that breaks the layers: a folder of src/ uses only folders below it.
+
+The tables are the rule; docs/ARCHITECTURE.md says why.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# Lowest first. A folder may include itself and every folder of a lower row, never a neighbour.
+LAYERS = [
+    ["agentix"],  # include/agentix, the installed headers: they stand on nothing of ours
+    ["base"],
+    ["loop", "codec", "core"],
+    ["wire", "image"],
+    ["store", "backend", "bundle"],
+    ["rpc"],
+    ["daemon", "runtime", "worker", "client"],
+    ["cli"],
+]
+
+# Each is an executable of its own: what it needs from another belongs in a layer below both.
+PROGRAMS = {"daemon", "init", "runtime", "worker", "cli"}
+
+# Folders that stand outside the order, and all that they may include.
+NARROW = {"init": ["init/", "base/", "codec/initproto.h"]}
+
+# Headers that only these files may include: pattern of the header, pattern of the file, reason.
+DOORS = [
+    (r".*\.pb-c\.h", r"src/wire/.*", "generated protobuf headers stay in src/wire"),
+    (r"Python\.h|worker/py\.h", r"src/worker/py(_.*)?\.[ch]", "Python stays in src/worker/py_*.c"),
+]
+
+# Folders without input and output, clock or threads, and the system headers that would bring them.
+PURE = ["codec", "core"]
+IMPURE = (
+    r"(uv|poll|pthread|threads|fcntl|dirent|netdb|signal|time)\.h"
+    r"|(netinet|arpa|net)/.*|sys/(?!types\.h).*"
+)
+
+LEVEL = {folder: level for level, row in enumerate(LAYERS) for folder in row}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """The layer of a source: src/NAME/... or include/NAME/...; None where there is none."""
+    parts = Path(path).parts
+    return parts[1] if len(parts) > 2 else None
+
+
+def wrong_order(folder, header):
+    """Why `folder` may not include our header, or None."""
+    target = header.split("/")[0]
+    if folder in NARROW:
+        if not header.startswith(tuple(NARROW[folder])):
+            return f"{folder}/ may include only {', '.join(NARROW[folder])}"
+        return None
+    if folder == target:
+        return None
+    if folder in PROGRAMS and target in PROGRAMS:
+        return "programs never include each other; move what both need into a layer below"
+    if target in NARROW or LEVEL[target] >= LEVEL[folder]:
+        return f"{target}/ is not below {folder}/; turn the dependency round or move the code down"
+    return None
+
+
+def wrong_include(path, quote, header):
+    """Why this source may not include that header, or None."""
+    folder = folder_of(path)
+    for headers, files, reason in DOORS:
+        if re.fullmatch(headers, header):
+            return None if re.fullmatch(files, path) else f"{reason}; go through its functions"
+    if header.split("/")[0] in LEVEL or header.split("/")[0] in NARROW:
+        return wrong_order(folder, header)
+    if quote == '"':
+        return 'no such layer; write our headers from src/, as "base/buf.h", and others in <>'
+    if folder in PURE and re.fullmatch(IMPURE, header):
+        return f"{folder}/ has no I/O, clock or threads; take what it gives as an argument"
+    return None
+
+
+def complaints(path):
+    folder = folder_of(path)
+    if folder not in LEVEL and folder not in NARROW:
+        yield 1, "is in no layer; put it into a folder that tools/check_layers.py lists"
+        return
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        found = INCLUDE.match(line)
+        if found:
+            reason = wrong_include(path, *found.groups())
+            if reason:
+                yield number, f"includes '{found[2]}': {reason}"
+
+
+def main():
+    root = Path(__file__).resolve().parent.parent
+    command = [root / "tools/sources", "c", "header"]
+    listed = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+    bad = 0
+    for name in listed.stdout.split():
+        if not name.startswith(("src/", "include/")):
+            continue
+        for number, text in complaints(name):
+            print(f"{name}:{number}: {text}")
+            bad += 1
+    sys.exit(bad > 0)
+
+
+main()
