@@ -56,7 +56,7 @@ static void check_data(struct side *s, struct agx_str hex)
     int r;
 
     append_hex(&s->raw, hex);
-    in = agx_str_bytes(s->raw.data + start, s->raw.len - start);
+    in = agx_str_skip(agx_buf_peek(&s->raw), start);
     while ((r = agx_grpc_decoder_next(&s->decoder, &in, &message, NULL)) > 0) {
         ASSERT_OK(agx_grpc_frame_encode(&s->again, message));
         s->messages++;
