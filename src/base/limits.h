@@ -20,6 +20,9 @@
  * larger travels as an array extension. */
 #define AGX_MP_COUNT_MAX ((size_t)1 << 24)
 
+/* Memory that a frame decoder keeps between frames: enough for those of ordinary calls. */
+#define AGX_FRAME_HELD_KEEP ((size_t)64 << 10)
+
 /* Packets in one polling payload: more, and the unchanged client drops the connection. */
 #define AGX_EIO_PAYLOAD_PACKETS_MAX 16
 

@@ -1,3 +1,4 @@
+#include "codec/frame.h"
 #include "codec/mp_fields.h"
 #include "codec/mp_writer.h"
 #include "tests/support/fault.h"
@@ -38,5 +39,23 @@ TEST(mp_read_fields_without_memory_for_its_error_fails_all_the_same)
             agx_mp_read_fields(AGX_STR("\x82\xa1k\xc0\xc1\xc1"), &limits, &f, 1, &malformed) < 0);
         ASSERT_NOT_NULL(wrong);
         ASSERT_NOT_NULL(malformed);
+    }
+}
+
+TEST(frame_decoder_without_memory_fails_and_stays_failed)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_(agx_frame_decoder_done) struct agx_frame_decoder d = { 0 };
+        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+        struct agx_str part = AGX_STR("\x05\x00\x00\x00xy"), rest = AGX_STR("zzz"), frame;
+        int r, again;
+
+        agx_frame_decoder_init(&d, 100);
+        r = agx_frame_decoder_next(&d, &part, &frame, &err);
+        again = agx_frame_decoder_next(&d, &rest, &frame, NULL);
+        ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
+        ASSERT_INT(r < 0, agx_fault_hit());
+        ASSERT_INT(r < 0 ? r : 1, again);
     }
 }
