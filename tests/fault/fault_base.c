@@ -1,4 +1,8 @@
 #include "base/buf.h"
+#include "base/cpu.h"
+#include "base/duration.h"
+#include "base/size.h"
+#include "base/uuid.h"
 #include "tests/support/fault.h"
 #include "tests/support/test.h"
 
@@ -36,4 +40,35 @@ TEST(buf_without_memory_keeps_its_content)
             ASSERT_UINT(n, b.len);
         }
     }
+}
+
+TEST(parsers_without_memory_for_an_error_give_its_code_all_the_same)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        struct agx_error *duration = NULL, *size = NULL, *cpu = NULL;
+        int64_t v = 7;
+
+        ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_duration_parse(AGX_STR("1x"), &v, &duration));
+        ASSERT_CODE(AGX_OUT_OF_RANGE, agx_size_parse(AGX_STR("9999p"), &v, &size));
+        ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_cpu_parse(AGX_STR("x"), &v, &cpu));
+        ASSERT_TRUE(duration && size && cpu);
+        ASSERT_INT(7, v);
+        agx_error_free(duration);
+        agx_error_free(size);
+        agx_error_free(cpu);
+    }
+}
+
+TEST(parsers_and_ids_allocate_nothing_when_they_succeed)
+{
+    char id[AGX_UUID_TEXT_SIZE];
+    int64_t v;
+
+    agx_fault_arm(1);
+    ASSERT_OK(agx_duration_parse(AGX_STR("1h30m"), &v, NULL));
+    ASSERT_OK(agx_size_parse(AGX_STR("1.5g"), &v, NULL));
+    ASSERT_OK(agx_cpu_parse(AGX_STR("0.5"), &v, NULL));
+    ASSERT_OK(agx_uuid_new(id, NULL));
+    ASSERT_FALSE(agx_fault_disarm());
 }
