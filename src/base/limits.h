@@ -48,4 +48,26 @@
 /* Pause after accept() found no free descriptor: soon enough for people, no spinning. */
 #define AGX_ACCEPT_RETRY_MS 100
 
+/* What the server adds to a client's message when it passes it to the worker as a frame. */
+#define AGX_FRAME_EXTRA 256
+
+/* Calls that one client may have unfinished or unacknowledged. */
+#define AGX_CALLS_MAX 65536
+
+/* Bytes queued for a client's socket past which its producers wait, when the client grants no
+ * credit itself. */
+#define AGX_QUEUE_HIGH ((size_t)256 << 10)
+
+/* Bidi input that waits for one call of a client that cannot be held back. */
+#define AGX_INPUT_MAX ((size_t)16 << 20)
+
+/* What a session keeps of ended calls until they are acknowledged: clients acknowledge every 64
+ * calls or 100 ms. */
+#define AGX_KEPT_CALLS_MAX 4096
+#define AGX_KEPT_BYTES_MAX ((size_t)64 << 20)
+
+/* How long a session waits for its client: longer than a host's network takes to come back, shorter
+ * than patience. */
+#define AGX_RESUME_MS 60000
+
 #endif

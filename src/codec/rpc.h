@@ -1,0 +1,68 @@
+/*
+ * rpc.h: the names of the remote call: kinds, events, lanes and limits that server, worker and
+ * clients share. docs/design/runtime-protocol.md explains them.
+ */
+#ifndef AGX_CODEC_RPC_H
+#define AGX_CODEC_RPC_H
+
+#include "base/str.h"
+
+enum agx_rpc_kind {
+    AGX_RPC_UNARY,
+    AGX_RPC_STREAM,
+    AGX_RPC_BIDI,
+};
+
+enum agx_rpc_event {
+    /* From the client. The first three are in the order of the kinds. */
+    AGX_EV_UNARY,
+    AGX_EV_STREAM,
+    AGX_EV_BIDI_START,
+    AGX_EV_BIDI_IN,
+    AGX_EV_BIDI_END_IN,
+    AGX_EV_CANCEL,
+    AGX_EV_CREDIT, /* in both directions */
+    AGX_EV_ACK,
+    AGX_EV_RESUME,
+    /* From the server. */
+    AGX_EV_UNARY_RESULT,
+    AGX_EV_UNARY_ERROR,
+    AGX_EV_STREAM_ITEM,
+    AGX_EV_STREAM_END,
+    AGX_EV_STREAM_ERROR,
+    AGX_EV_BIDI_OUT,
+    AGX_EV_BIDI_END,
+    AGX_EV_BIDI_ERROR,
+    AGX_EV_RESUME_DONE,
+    AGX_EV_COUNT,
+};
+
+/* Which socket of the worker a frame goes by. */
+enum agx_rpc_lane {
+    AGX_LANE_LOOP,
+    AGX_LANE_THREAD,
+    AGX_LANE_COUNT,
+};
+
+/* The credit that each direction of a call begins with. */
+#define AGX_CREDIT_ITEMS 64
+#define AGX_CREDIT_BYTES 65536
+
+/* Flags of a call frame: what its receiver can take. */
+#define AGX_RECV_INT_KEYS 1u
+#define AGX_RECV_BYTE_DTYPES 2u
+
+struct agx_str agx_rpc_event_name(enum agx_rpc_event ev);
+bool agx_rpc_event_find(struct agx_str name, enum agx_rpc_event *ret);
+
+/* "unary", "stream", "bidi". */
+struct agx_str agx_rpc_kind_name(enum agx_rpc_kind kind);
+bool agx_rpc_kind_find(struct agx_str name, enum agx_rpc_kind *ret);
+
+/* The event that carries a value (result or item), the normal end, or the failure of a call of that
+ * kind. */
+enum agx_rpc_event agx_rpc_value_event(enum agx_rpc_kind kind);
+enum agx_rpc_event agx_rpc_end_event(enum agx_rpc_kind kind); /* not for unary */
+enum agx_rpc_event agx_rpc_error_event(enum agx_rpc_kind kind);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * lane_hints.h: which lane the worker would rather have for a callable. A cache of fixed size: an
+ * entry that is pushed out or never learned costs a thread switch in the worker, nothing else.
+ */
+#ifndef AGX_RUNTIME_LANE_HINTS_H
+#define AGX_RUNTIME_LANE_HINTS_H
+
+#include "base/siphash.h"
+#include "base/str.h"
+#include "codec/rpc.h"
+
+struct agx_lane_hints;
+
+struct agx_lane_hints *agx_lane_hints_new(struct agx_siphash_key seed);
+struct agx_lane_hints *agx_lane_hints_free(struct agx_lane_hints *h);
+
+/* The lane last learned for these bytes, else the loop lane. */
+enum agx_rpc_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_str callable);
+void agx_lane_hints_learn(struct agx_lane_hints *h, struct agx_str callable,
+                          enum agx_rpc_lane lane);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * router_internal.h: what the files of the router share.
+ *
+ *   router.c         clients, sessions, deadlines
+ *   router_call.c    one call: its life, what is kept of its output
+ *   router_client.c  events from clients
+ *   router_worker.c  frames from the worker
+ *
+ * The life of a call. Two parties must be done with it before it is freed: the worker (it owes an
+ * end for every call frame), and the client (it has the terminal event, and, with protocol 1, has
+ * acknowledged it).
+ *
+ *                    +--> client done (terminal event sent) --> acknowledged --+
+ *     request -------+                                                         +--> freed
+ *                    +--> worker done (result, error, end, or its death) ------+
+ *
+ * Invariants:
+ *  (1) a call is in rt->by_id exactly while the worker owes its end;
+ *  (2) it is in client->calls exactly while its client may still ask for it; `client` is NULL
+ * afterwards; (3) one terminal event is sent for each call: `done` is set in the one place that
+ * sends it, and nothing is sent after it; (4) kept output is in ascending sequence, and what the
+ * client acknowledged is not in it.
+ */
+#ifndef AGX_RUNTIME_ROUTER_INTERNAL_H
+#define AGX_RUNTIME_ROUTER_INTERNAL_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "codec/mp_writer.h"
+#include "runtime/lane_hints.h"
+#include "runtime/router.h"
+
+#include <limits.h>
+
+/* One event that the client has not acknowledged. */
+struct agx_kept {
+    struct agx_kept *next;
+    uint64_t seq;
+    enum agx_rpc_event ev;
+    size_t len;
+    uint8_t payload[];
+};
+
+/* Totals since the call began, of items and of bytes. */
+struct agx_window {
+    uint64_t n, bytes;
+};
+
+struct agx_call {
+    struct agx_client *client; /* NULL: nobody waits for it any more */
+    char *call_id;             /* owned; the client's name for it */
+    uint64_t id;               /* the worker's name for it */
+    enum agx_rpc_kind kind;
+    enum agx_rpc_lane lane;
+    bool worker_owes;      /* (1) */
+    bool done;             /* (3) */
+    bool starved;          /* waits for its client's queue to drain before it is granted credit */
+    bool named;            /* during a resume: the client named it */
+    uint64_t seq;          /* of the last event sent */
+    uint64_t lost_seq;     /* of the last event that could not be kept; 0: none */
+    uint64_t in_seq;       /* of the last input received */
+    struct agx_window out; /* sent by the worker */
+    struct agx_window out_granted;
+    struct agx_window in; /* sent by the client */
+    struct agx_window in_granted;
+    struct agx_kept *kept, **kept_last;
+    size_t kept_bytes;
+    struct agx_heap_node deadline;            /* rt->deadlines, where it has one */
+    struct agx_call *ended_next, *ended_prev; /* client->ended, oldest first */
+};
+
+struct agx_client {
+    char session[33]; /* 128 bits in hex; empty without protocol 1 */
+    bool proto1;
+    bool holding; /* resumed, and the resume event has not come yet: nothing is sent */
+    void *conn;   /* NULL: away */
+    size_t max_message;
+    struct agx_heap_node away;           /* rt->windows, while it is away */
+    struct agx_map calls;                /* call_id -> struct agx_call */
+    bool starving;                       /* at least one call is starved */
+    struct agx_call *ended, *ended_last; /* ended and unacknowledged, with something kept */
+    size_t n_ended, kept_bytes;
+    struct agx_client *next, *prev; /* rt->clients */
+};
+
+struct agx_router {
+    struct agx_router_config config;
+    struct agx_router_io io;
+    void *user;
+    struct agx_siphash_key seed;
+    struct agx_client *clients;
+    struct agx_map sessions; /* session -> struct agx_client */
+    struct agx_map by_id;    /* 8 bytes of id -> struct agx_call */
+    uint64_t last_id;
+    struct agx_lane_hints *hints;
+    struct agx_buf scratch;    /* for the message that is being composed */
+    struct agx_heap deadlines; /* of calls */
+    struct agx_heap windows;   /* of clients that are away */
+};
+
+/* router_call.c */
+struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struct agx_str call_id,
+                              enum agx_rpc_kind kind);
+struct agx_call *agx_call_find(struct agx_router *rt, uint64_t id);
+/* A value for the client: the result, or an item. `value` is raw msgpack. */
+void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value);
+/* The terminal events; after `done` they do nothing. The call may be dead afterwards. */
+void agx_call_end(struct agx_router *rt, struct agx_call *call);
+void agx_call_error(struct agx_router *rt, struct agx_call *call, struct agx_str error);
+void agx_call_fail(struct agx_router *rt, struct agx_call *call, struct agx_str type,
+                   const char *fmt, ...) AGX_PRINTF(4, 5);
+/* Ends it with an error, and tells the worker to stop it. */
+void agx_call_abort(struct agx_router *rt, struct agx_call *call, struct agx_str type,
+                    const char *message);
+void agx_call_worker_done(struct agx_router *rt, struct agx_call *call);
+/* The client has everything up to `seq`. */
+void agx_call_ack(struct agx_router *rt, struct agx_call *call, uint64_t seq);
+/* The client will not ask for it again. */
+void agx_call_forget(struct agx_router *rt, struct agx_call *call);
+/* Sends again what is kept. */
+void agx_call_replay(struct agx_router *rt, struct agx_call *call);
+/* Grants the worker output credit on behalf of a client without protocol 1, where due. */
+void agx_call_grant(struct agx_router *rt, struct agx_call *call);
+
+/* An error event that belongs to no call. */
+void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
+                       struct agx_str call_id, struct agx_str type, const char *message);
+/* Appends an error object: {type, message, traceback: nil, cancelled[, returncode]}. */
+void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const char *message,
+                            int returncode);
+/* Frames to the worker about a call that it knows. */
+void agx_router_send_cancel(struct agx_router *rt, struct agx_call *call);
+void agx_router_send_credit(struct agx_router *rt, struct agx_call *call);
+
+static inline struct agx_str agx_id_key(const uint64_t *id)
+{
+    return agx_str_bytes(id, sizeof(*id));
+}
+
+#endif
