@@ -18,6 +18,7 @@
 #include "loop/unixsock.h"
 #include "loop/uverr.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>

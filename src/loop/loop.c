@@ -11,6 +11,7 @@
 
 #include "loop/uverr.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 

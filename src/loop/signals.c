@@ -3,6 +3,7 @@
 #include "loop/loop.h"
 #include "loop/uverr.h"
 
+#include <assert.h>
 #include <signal.h>
 
 #include "base/banned.h"
