@@ -1,0 +1,10 @@
+"""The header of a binary event read, Engine.IO and Socket.IO."""
+
+from codec import codec_pair
+
+UNIT = "packets/s"
+BAR = "ratio >= 1"
+
+
+def setup(bench):
+    return codec_pair(bench, "sio_event_decode", peer="socketio")

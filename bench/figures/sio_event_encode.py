@@ -1,0 +1,10 @@
+"""The header of a binary event written, Socket.IO and Engine.IO."""
+
+from codec import codec_pair
+
+UNIT = "packets/s"
+BAR = "ratio >= 1"
+
+
+def setup(bench):
+    return codec_pair(bench, "sio_event_encode", peer="socketio")
