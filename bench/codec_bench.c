@@ -12,6 +12,7 @@
 #include "codec/mp_fields.h"
 #include "codec/mp_writer.h"
 #include "codec/sio.h"
+#include "codec/ws.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@
 #define HEADER "451-[\"unary\",{\"_placeholder\":true,\"num\":0}]"
 
 enum {
-    BATCH = 64, /* pieces of work between two looks at the clock */
+    BATCH = 64,            /* pieces of work between two looks at the clock */
+    UNMASK_SIZE = 1 << 20, /* so that pieces a second are MiB/s */
 };
 
 struct bench {
@@ -113,11 +115,31 @@ static int decode_event(struct bench *b)
     return agx_sio_decode_binary_event(packet.data, &name) && name.len == 5 ? 0 : -AGX_INTERNAL;
 }
 
+static int prepare_unmask(struct bench *b)
+{
+    int r = agx_buf_reserve(&b->in, UNMASK_SIZE);
+
+    if (r < 0)
+        return r;
+    memset(b->in.data, 'x', UNMASK_SIZE);
+    b->in.len = UNMASK_SIZE;
+    return 0;
+}
+
+static int unmask(struct bench *b)
+{
+    static const uint8_t key[AGX_WS_KEY_SIZE] = { 0x12, 0x34, 0x56, 0x78 };
+
+    agx_ws_mask(b->in.data, b->in.len, key, 0);
+    return 0;
+}
+
 static const struct work works[] = {
     { "msgpack_decode", prepare_call, decode_call },
     { "msgpack_encode", encode_call, encode_call },
     { "sio_event_decode", prepare_event, decode_event },
     { "sio_event_encode", encode_event, encode_event },
+    { "ws_unmask", prepare_unmask, unmask },
 };
 
 static double now(void)
@@ -160,7 +182,7 @@ static void bench_done(struct bench *b)
 /* Without `seconds` it shows the bytes. */
 static int run_work(const struct work *w, const char *seconds)
 {
-    _cleanup_(bench_done) struct bench b = { .in = AGX_BUF_INIT(4096),
+    _cleanup_(bench_done) struct bench b = { .in = AGX_BUF_INIT(2 * UNMASK_SIZE),
                                              .out = AGX_BUF_INIT(4096),
                                              .limits = AGX_MP_LIMITS_INIT };
     double r = w->prepare(&b);

@@ -61,9 +61,16 @@ def sio_event_decode():
     return HEADER.encode(), decode
 
 
+def ws_unmask():
+    from websockets.speedups import apply_mask
+
+    data, key = b"x" * (1 << 20), b"\x12\x34\x56\x78"
+    return data, lambda: apply_mask(data, key)
+
+
 WORKS = {
     work.__name__: work
-    for work in (msgpack_decode, msgpack_encode, sio_event_decode, sio_event_encode)
+    for work in (msgpack_decode, msgpack_encode, sio_event_decode, sio_event_encode, ws_unmask)
 }
 
 

@@ -25,6 +25,7 @@ QUICK_ROUNDS, QUICK_ROUND_SECONDS = 3, 0.05
 PEERS = {
     "msgpack": ["msgpack==1.2.4"],
     "socketio": ["python-socketio==5.18.1"],
+    "websockets": ["websockets==17.4"],
 }
 
 CONDITION = re.compile(r"(ours|ratio) (>=|<=) ([0-9.]+)$")
