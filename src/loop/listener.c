@@ -13,7 +13,9 @@
  */
 #include "loop/listener.h"
 
+#include "base/fd.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "loop/loop.h"
 #include "loop/unixsock.h"
 #include "loop/uverr.h"
@@ -50,8 +52,9 @@ static void resume(uv_timer_t *retry)
     (void)uv_poll_start(&ln->poll, UV_READABLE, on_readable);
 }
 
-static void pause_accepting(struct agx_listener *ln)
+static void pause_accepting(struct agx_listener *ln, int sys_errno)
 {
+    AGX_LOG(AGX_LOG_DEBUG, "listener.paused", AGX_F_INT("errno", sys_errno));
     (void)uv_poll_stop(&ln->poll);
     (void)uv_timer_start(&ln->retry, resume, AGX_ACCEPT_RETRY_MS, 0);
 }
@@ -93,7 +96,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (!is_connections_own(errno)) {
-            pause_accepting(ln);
+            pause_accepting(ln, errno);
             return;
         }
     }
@@ -189,14 +192,15 @@ int agx_listener_open_fd(struct agx_loop *l, int *take_fd, struct agx_listener *
                          struct agx_error **err)
 {
     const int on = 1;
-    int flags;
+    int r;
 
     if (!is_listening_stream(*take_fd))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "descriptor %d is not a listening stream socket", *take_fd);
-    flags = fcntl(*take_fd, F_GETFL);
-    if (flags < 0 || fcntl(*take_fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
-        fcntl(*take_fd, F_SETFD, FD_CLOEXEC) < 0)
+    r = agx_fd_set_nonblock(*take_fd, true, err);
+    if (r < 0)
+        return r;
+    if (fcntl(*take_fd, F_SETFD, FD_CLOEXEC) < 0)
         return agx_error_errno(err, errno, "take over the listening descriptor %d", *take_fd);
     (void)setsockopt(*take_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* no-op for Unix */
     return listener_new(l, take_fd, NULL, ret_listener, err);
