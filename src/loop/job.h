@@ -1,0 +1,64 @@
+/*
+ * job.h: blocking work on threads, in bounded pools.
+ *
+ * Each sort of slow work has a pool of its own, so that a stuck one stops no other. A job owns all
+ * that it works with (copies of its inputs, a place for its result): `run` touches only the job and
+ * nothing of the loop's. Embed struct agx_job and recover the whole with container_of().
+ */
+#ifndef AGX_LOOP_JOB_H
+#define AGX_LOOP_JOB_H
+
+#include "loop/loop.h"
+
+struct agx_job;
+struct agx_pool;
+
+struct agx_job_kind {
+    const char *name; /* for messages: "copy" */
+    /* Pool thread. The work; may block. */
+    int (*run)(struct agx_job *j, struct agx_error **err);
+    /* Loop thread, once, never inside agx_job_start(). The callee owns `error` and may free the job
+     * or start it again. A job cancelled before its turn has -AGX_CANCELLED and did not run. */
+    void (*done)(struct agx_job *j, struct agx_error *error);
+    /* Loop thread, while `run` is running: asks it to end early (sets an atomic flag, writes to an
+     * eventfd). At most once. NULL: it cannot. */
+    void (*cancel)(struct agx_job *j);
+};
+
+struct agx_job {
+    const struct agx_job_kind *kind;
+    /* What follows belongs to the pool. */
+    struct agx_pool *pool;
+    struct agx_job *next;
+    enum { AGX_JOB_IDLE, AGX_JOB_QUEUED, AGX_JOB_RUNNING, AGX_JOB_FINISHED } state;
+    bool cancelled;
+    struct agx_error *error;
+};
+
+struct agx_pool_config {
+    const char *name; /* of the pool and, cut to 15 bytes, of its threads */
+    unsigned threads;
+    size_t max_queued; /* jobs that may wait for a thread */
+};
+
+int agx_pool_open(struct agx_loop *l, const struct agx_pool_config *c, struct agx_pool **ret_pool,
+                  struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * Ends the pool: waiting jobs are done with AGX_CANCELLED, running ones are asked to end. `stopped`
+ * runs when all are done; the pool is gone then. Jobs that have not ended within `deadline_ms` are
+ * named in its error (AGX_DEADLINE_EXCEEDED) and given up: their `done` is never called, and they
+ * and their threads are left alone, for they may still be at work on their memory.
+ */
+void agx_pool_stop(struct agx_pool *p, uint64_t deadline_ms, agx_done_fn stopped, void *user);
+
+/* Loop thread. `kind` is set and the job lives until `done`. -AGX_RESOURCE_EXHAUSTED when
+ * max_queued jobs wait already, -AGX_UNAVAILABLE when the pool is stopping; `done` is not called
+ * then. */
+int agx_job_start(struct agx_job *j, struct agx_pool *p, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Loop thread. A waiting job will not run; a running one is asked to end; `done` follows in both
+ * cases. Nothing for a job that is not started or has ended. */
+void agx_job_cancel(struct agx_job *j);
+
+#endif
