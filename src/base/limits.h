@@ -33,6 +33,10 @@
 #define AGX_SIO_HEADER_MAX ((size_t)1 << 20)
 #define AGX_SIO_ATTACHMENTS_MAX 64
 
+/* A JSON document: an image's manifest or configuration is the largest that we read, and registries
+ * refuse those above 4 MiB. */
+#define AGX_JSON_MAX ((size_t)4 << 20)
+
 /* One gRPC message: the default of every gRPC implementation. */
 #define AGX_GRPC_MESSAGE_MAX ((size_t)4 << 20)
 
