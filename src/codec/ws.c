@@ -41,19 +41,21 @@ static int fail(struct agx_ws *ws, enum agx_ws_close_code fault, struct agx_erro
     return agx_error_set(err, code, "websocket: %s", what);
 }
 
-/* Whole words first, four at a time: the compiler makes vector instructions of them. */
+/* Sixteen bytes at a time. A vector, not an array of words: gcc keeps an array's copy on the stack,
+ * and those stores cost half the speed. */
+typedef uint64_t mask_vector __attribute__((vector_size(16)));
+
 static void mask_words(uint8_t *data, size_t len, const uint8_t key[AGX_WS_KEY_SIZE])
 {
-    uint64_t k, w[4];
+    mask_vector k, v;
     size_t i = 0;
 
-    memcpy(&k, key, 4);
-    memcpy((uint8_t *)&k + 4, key, 4);
-    for (; len - i >= sizeof(w); i += sizeof(w)) {
-        memcpy(w, data + i, sizeof(w));
-        for (unsigned j = 0; j < 4; j++)
-            w[j] ^= k;
-        memcpy(data + i, w, sizeof(w));
+    for (size_t j = 0; j < sizeof(k); j += AGX_WS_KEY_SIZE)
+        memcpy((uint8_t *)&k + j, key, AGX_WS_KEY_SIZE);
+    for (; len - i >= sizeof(v); i += sizeof(v)) {
+        memcpy(&v, data + i, sizeof(v));
+        v ^= k;
+        memcpy(data + i, &v, sizeof(v));
     }
     for (; i < len; i++)
         data[i] ^= key[i % AGX_WS_KEY_SIZE];
