@@ -20,6 +20,9 @@
  * larger travels as an array extension. */
 #define AGX_MP_COUNT_MAX ((size_t)1 << 24)
 
+/* Dimensions of an array extension: numpy's own maximum. */
+#define AGX_MP_NDIM_MAX 64
+
 /* Memory that a frame decoder keeps between frames: enough for those of ordinary calls. */
 #define AGX_FRAME_HELD_KEEP ((size_t)64 << 10)
 

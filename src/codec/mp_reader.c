@@ -163,7 +163,7 @@ static inline int wide_form(const struct agx_mp_reader *r, const uint8_t *p, str
     return 0;
 }
 
-/* The head at `p`, checked. */
+/* The head at `p`, checked; *h is all zero before. */
 static inline int read_head(const struct agx_mp_reader *r, const uint8_t *p, struct head *h,
                             struct agx_error **err)
 {
@@ -173,7 +173,6 @@ static inline int read_head(const struct agx_mp_reader *r, const uint8_t *p, str
         return FAIL_AT(r, p, err, AGX_INVALID_ARGUMENT,
                        "the input ends where a value should begin");
     h->first = *p;
-    h->width = 0;
     h->body = p + 1;
     if (!fixed_form(h->first, h)) {
         k = wide_form(r, p, h, err);
@@ -227,7 +226,7 @@ static inline void float_token(const struct head *h, struct agx_mp_token *ret)
 
 int agx_mp_next(struct agx_mp_reader *r, struct agx_mp_token *ret, struct agx_error **err)
 {
-    struct head h;
+    struct head h = { 0 };
     int k = read_head(r, r->at, &h, err);
 
     if (k < 0)
@@ -293,7 +292,7 @@ int agx_mp_skip(struct agx_mp_reader *r, struct agx_error **err)
     const uint8_t *p = r->at;
 
     for (;;) {
-        struct head h;
+        struct head h = { 0 };
         int k = read_head(r, p, &h, err);
 
         if (k < 0)

@@ -1,4 +1,5 @@
 #include "codec/frame.h"
+#include "codec/mp_ext.h"
 #include "codec/mp_fields.h"
 #include "codec/mp_writer.h"
 #include "tests/support/fault.h"
@@ -57,5 +58,26 @@ TEST(frame_decoder_without_memory_fails_and_stays_failed)
         ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
         ASSERT_INT(r < 0, agx_fault_hit());
         ASSERT_INT(r < 0 ? r : 1, again);
+    }
+}
+
+TEST(mp_write_ndarray_without_memory_is_resource_exhausted)
+{
+    static const char zeros[800];
+
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(10000);
+        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+        struct agx_mp_ndarray a = { .dtype = AGX_STR("<f8"), .ndim = 1, .shape = { 100 } };
+        struct agx_mp_writer w;
+        int r;
+
+        a.data = agx_str_bytes(zeros, sizeof(zeros));
+        agx_mp_writer_init(&w, &b);
+        ASSERT_OK(agx_mp_write_ndarray(&w, &a, &err));
+        r = agx_mp_writer_end(&w, &err);
+        ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
+        ASSERT_INT(r < 0, agx_fault_hit());
     }
 }

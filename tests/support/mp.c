@@ -62,6 +62,16 @@ static bool same_bytes(struct agx_str s, const void *p, size_t n)
     return agx_str_eq(s, agx_str_bytes(p, n));
 }
 
+/* The same bits: a NaN is equal to itself here. */
+static bool same_float(double a, double b)
+{
+    uint64_t x, y;
+
+    memcpy(&x, &a, sizeof(x));
+    memcpy(&y, &b, sizeof(y));
+    return x == y;
+}
+
 static bool same_map(struct agx_mp_reader *r, uint32_t count, const msgpack_object_map *m)
 {
     if (count != m->size)
@@ -101,7 +111,7 @@ bool agx_test_mp_same(struct agx_mp_reader *r, const msgpack_object *o)
         return t.type == AGX_MP_INT && t.i == o->via.i64;
     case MSGPACK_OBJECT_FLOAT32:
     case MSGPACK_OBJECT_FLOAT64:
-        return t.type == AGX_MP_FLOAT && memcmp(&t.f, &o->via.f64, sizeof(t.f)) == 0;
+        return t.type == AGX_MP_FLOAT && same_float(t.f, o->via.f64);
     case MSGPACK_OBJECT_STR:
         return t.type == AGX_MP_STR && same_bytes(t.bytes, o->via.str.ptr, o->via.str.size);
     case MSGPACK_OBJECT_BIN:
