@@ -197,11 +197,24 @@ static int watch(struct agx_child *c, struct agx_error **err)
     return r;
 }
 
+static int spawn_and_watch(struct agx_child *c, const struct agx_child_params *params,
+                           struct agx_error **err)
+{
+    int r = spawn(params, &c->pid);
+
+    if (r != 0 && params->cwd)
+        return agx_error_errno(err, r, "start '%s' in '%s'", params->file, params->cwd);
+    if (r != 0)
+        return agx_error_errno(err, r, "start '%s'", params->file);
+    r = watch(c, err);
+    return r < 0 ? agx_error_wrap(err, r, "start '%s'", params->file) : 0;
+}
+
 int agx_child_start(struct agx_loop *l, const struct agx_child_params *params,
                     agx_child_exit_fn on_exit, void *user, struct agx_child **ret_child,
                     struct agx_error **err)
 {
-    _cleanup_free_ struct agx_child *c = calloc(1, sizeof(*c));
+    struct agx_child *c = calloc(1, sizeof(*c));
     int r;
 
     agx_loop_assert(l);
@@ -211,15 +224,12 @@ int agx_child_start(struct agx_loop *l, const struct agx_child_params *params,
     c->has_group = params->group != AGX_CHILD_OUR_GROUP;
     c->end_group = params->end_group;
     assert(c->has_group || !c->end_group);
-    r = spawn(params, &c->pid);
-    if (r != 0 && params->cwd)
-        return agx_error_errno(err, r, "start '%s' in '%s'", params->file, params->cwd);
-    if (r != 0)
-        return agx_error_errno(err, r, "start '%s'", params->file);
-    r = watch(c, err);
-    if (r < 0)
-        return agx_error_wrap(err, r, "start '%s'", params->file);
-    *ret_child = AGX_TAKE_PTR(c);
+    r = spawn_and_watch(c, params, err);
+    if (r < 0) {
+        free(c);
+        return r;
+    }
+    *ret_child = c;
     return 0;
 }
 

@@ -295,18 +295,19 @@ static int start_threads(struct agx_pool *p, unsigned n)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    for (; p->n_threads < n && r == 0; p->n_threads += r == 0) {
+    while (p->n_threads < n) {
         struct worker *w = &p->workers[p->n_threads];
 
         w->pool = p;
-        pthread_mutex_lock(&p->lock);
-        p->refs++;
-        pthread_mutex_unlock(&p->lock);
         r = pthread_create(&w->thread, NULL, thread_main, w);
+        if (r != 0)
+            break;
+        p->n_threads++;
+        pthread_mutex_lock(&p->lock);
+        p->refs++; /* in time: it lets go only after `quit` */
+        pthread_mutex_unlock(&p->lock);
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r != 0)
-        pool_unref(p); /* of the thread that is not */
     return r;
 }
 

@@ -102,9 +102,9 @@ static int bind_private(const struct sockaddr_un *sa, int *ret_fd, struct agx_er
 int agx_unixsock_listen(const char *path, int *ret_fd, struct agx_unixsock **ret_sock,
                         struct agx_error **err)
 {
-    _cleanup_free_ struct agx_unixsock *s = NULL;
     _cleanup_close_ int lock = -1, fd = -1;
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
+    struct agx_unixsock *s;
     struct stat st;
     int r;
 
@@ -125,13 +125,14 @@ int agx_unixsock_listen(const char *path, int *ret_fd, struct agx_unixsock **ret
     if (!s || listen(fd, SOMAXCONN) < 0) {
         r = agx_error_errno(err, s ? errno : ENOMEM, "listen at '%s'", path);
         (void)unlink(path);
+        free(s);
         return r;
     }
     s->dev = st.st_dev;
     s->ino = st.st_ino;
     (void)snprintf(s->path, sizeof(s->path), "%s", path);
     *ret_fd = AGX_TAKE_FD(fd);
-    *ret_sock = AGX_TAKE_PTR(s);
+    *ret_sock = s;
     return 0;
 }
 

@@ -1,10 +1,12 @@
 #include "loop/listener.h"
+#include "loop/unixsock.h"
 #include "tests/support/loop.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -107,20 +109,81 @@ TEST(unix_listener_is_private_whatever_the_umask)
     teardown(&f);
 }
 
-TEST(unix_listener_replaces_a_socket_that_nobody_listens_at)
+/* What a process that died while it listened leaves behind. */
+static void leave_stale_socket(const char *path)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    int client, stale = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+    ASSERT_INT(0, bind(fd, (struct sockaddr *)&sa, sizeof(sa)));
+    close(fd);
+}
+
+TEST(unix_listener_replaces_a_socket_that_nobody_listens_at)
+{
     struct fixture f;
+    int client;
 
     setup(&f);
-    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f.path);
-    ASSERT_INT(0, bind(stale, (struct sockaddr *)&sa, sizeof(sa)));
-    close(stale);
+    leave_stale_socket(f.path);
     open_unix(&f);
     client = connect_unix(f.path);
     ASSERT_TRUE(client >= 0);
     close(client);
+    teardown(&f);
+}
+
+struct racer {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    const char *path;
+    int r, fd;
+    struct agx_unixsock *sock;
+};
+
+static void *race(void *arg)
+{
+    struct racer *me = arg;
+
+    pthread_barrier_wait(me->start);
+    me->r = agx_unixsock_listen(me->path, &me->fd, &me->sock, NULL);
+    return NULL;
+}
+
+/* Returns how many of four, who start together, got the socket. */
+static int race_once(const char *path, pthread_barrier_t *start)
+{
+    struct racer racers[4];
+    int winners = 0;
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(racers); i++) {
+        racers[i] = (struct racer){ .start = start, .path = path, .fd = -1 };
+        ASSERT_INT(0, pthread_create(&racers[i].thread, NULL, race, &racers[i]));
+    }
+    for (size_t i = 0; i < AGX_ARRAY_LEN(racers); i++) {
+        pthread_join(racers[i].thread, NULL);
+        winners += racers[i].r == 0;
+    }
+    for (size_t i = 0; i < AGX_ARRAY_LEN(racers); i++) {
+        agx_unixsock_free(racers[i].sock);
+        agx_closep(&racers[i].fd);
+    }
+    return winners;
+}
+
+TEST(unixsock_that_many_want_at_once_goes_to_one_of_them)
+{
+    pthread_barrier_t start;
+    struct fixture f;
+
+    setup(&f);
+    pthread_barrier_init(&start, NULL, 4);
+    for (int i = 0; i < 50; i++) {
+        leave_stale_socket(f.path);
+        ASSERT_INT(1, race_once(f.path, &start));
+    }
+    pthread_barrier_destroy(&start);
     teardown(&f);
 }
 
