@@ -77,4 +77,18 @@
  * than patience. */
 #define AGX_RESUME_MS 60000
 
+/* A line of the worker's output; a longer one is cut into several. */
+#define AGX_LOG_TEXT_MAX ((size_t)64 << 10)
+
+/* What is kept of the worker's output in memory, and in its file before that is renamed. */
+#define AGX_WLOG_RECORDS 10000
+#define AGX_WLOG_BYTES ((size_t)4 << 20)
+#define AGX_WLOG_FILE ((size_t)64 << 20)
+
+/* How long a worker may take until it is ready: heavy imports on a busy machine take seconds. */
+#define AGX_WORKER_BOOT_MS 60000
+
+/* The longest pause before a worker that dies again and again is started once more. */
+#define AGX_WORKER_RESTART_MAX_MS 5000
+
 #endif

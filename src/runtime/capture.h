@@ -1,0 +1,29 @@
+/*
+ * capture.h: the reading end of somebody's standard output: bytes from a pipe, line by line.
+ *
+ * One capture serves every process that the server starts, one after another, and their children:
+ * it ends with the server, not with a process. A line longer than the limit is given in pieces;
+ * what is not text is given all the same.
+ */
+#ifndef AGX_RUNTIME_CAPTURE_H
+#define AGX_RUNTIME_CAPTURE_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+struct agx_loop;
+struct agx_capture;
+
+/* One line without its newline; borrowed for the call. */
+typedef void (*agx_line_fn)(void *user, struct agx_str line);
+
+/* Makes the pipe and starts reading. */
+int agx_capture_open(struct agx_loop *l, agx_line_fn on_line, void *user,
+                     struct agx_capture **ret_capture, struct agx_error **err) AGX_MUST_CHECK;
+/* The end to write to; borrowed. It blocks: a writer that is faster than we read has to wait. */
+int agx_capture_fd(const struct agx_capture *c);
+/* Gives what is there, also a last line without a newline, and ends. Returns NULL and accepts it.
+ */
+struct agx_capture *agx_capture_close(struct agx_capture *c);
+
+#endif
