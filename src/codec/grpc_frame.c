@@ -6,7 +6,8 @@
  *  (1) a prefix is judged when its fifth byte is there, never earlier, and before one byte of the
  *      message is stored: the verdict does not depend on how the input was cut;
  *  (2) `held` grows with the bytes that arrive, not with the length that the peer announces;
- *  (3) a refused prefix stays where it is, so that asking again gives the same answer.
+ *  (3) a refused prefix stays where it is, so that asking again gives the same answer; `no_memory`
+ *      does the same for a message of which bytes were lost.
  */
 #include "codec/grpc_frame.h"
 
@@ -67,6 +68,20 @@ static int check_prefix(const struct agx_grpc_decoder *d, struct agx_error **err
     return 0;
 }
 
+/* Stores what `in` has of a message of `want` bytes. 1: that was the rest of it. */
+static int gather_message(struct agx_grpc_decoder *d, struct agx_str *in, size_t want,
+                          struct agx_error **err)
+{
+    struct agx_str part = take(in, want - d->held.len);
+
+    if (d->no_memory || agx_buf_append(&d->held, part) < 0) {
+        d->no_memory = true;
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
+                             "no memory for a grpc message of %zu bytes", want);
+    }
+    return d->held.len == want;
+}
+
 int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
                           struct agx_str *ret_message, struct agx_error **err)
 {
@@ -81,18 +96,12 @@ int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
     if (r < 0)
         return r;
     want = announced_len(d);
-    if (d->held.len == 0 && in->len >= want) {
+    if (d->held.len == 0 && in->len >= want && !d->no_memory) {
         *ret_message = take(in, want);
     } else {
-        size_t n = AGX_MIN(want - d->held.len, in->len);
-
-        r = agx_buf_append(&d->held, (struct agx_str){ in->ptr, n });
-        if (r < 0)
-            return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                                 "no memory for a grpc message of %zu bytes", want);
-        *in = agx_str_skip(*in, n);
-        if (d->held.len < want)
-            return 0;
+        r = gather_message(d, in, want, err);
+        if (r <= 0)
+            return r;
         *ret_message = agx_buf_peek(&d->held);
     }
     d->prefix_len = 0;

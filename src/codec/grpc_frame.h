@@ -21,6 +21,7 @@ struct agx_grpc_decoder {
     size_t max; /* of one message */
     uint8_t prefix[AGX_GRPC_PREFIX_SIZE];
     unsigned prefix_len; /* 0: between two messages */
+    bool no_memory;      /* bytes of a message were lost: there is no way on */
     struct agx_buf held; /* start of a message that came in several pieces */
 };
 
@@ -31,9 +32,9 @@ void agx_grpc_decoder_init(struct agx_grpc_decoder *d, size_t max);
  * Takes bytes off the front of *in. 1: *ret_message is the next message, valid until the next call
  * on `d` and no longer than the bytes of `in` (it points into them when they hold it whole).
  * 0: *in is used up.
- * A message above the maximum is -AGX_RESOURCE_EXHAUSTED, known from its prefix alone; a compressed
- * one and an unknown flag are -AGX_INTERNAL. The stream is then beyond repair: further calls give
- * the same error.
+ * A message above the maximum is -AGX_RESOURCE_EXHAUSTED, known from its prefix alone, and so is
+ * one that finds no memory; a compressed one and an unknown flag are -AGX_INTERNAL. The stream is
+ * then beyond repair: further calls give the same error.
  */
 int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
                           struct agx_str *ret_message, struct agx_error **err) AGX_MUST_CHECK;
