@@ -123,27 +123,25 @@ static int wrong_type(const char *key, const json_t *v, const char *want, struct
                          type_name(v), want);
 }
 
-/* A member of any type, borrowed. */
-static int get(const json_t *object, const char *key, json_t **ret, struct agx_error **err)
+/* A member of any type, borrowed; NULL and *err (always AGX_INVALID_ARGUMENT) without one. */
+static json_t *get(const json_t *object, const char *key, struct agx_error **err)
 {
     json_t *v = json_object_get(object, key);
 
     if (!json_is_object(object))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected an object with member '%s'", key);
-    if (!v)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "member '%s' is missing", key);
-    *ret = v;
-    return 0;
+        (void)agx_error_set(err, AGX_INVALID_ARGUMENT, "expected an object with member '%s'", key);
+    else if (!v)
+        (void)agx_error_set(err, AGX_INVALID_ARGUMENT, "member '%s' is missing", key);
+    return v;
 }
 
 int agx_json_get_str(const json_t *object, const char *key, struct agx_str *ret,
                      struct agx_error **err)
 {
-    json_t *v;
-    int r = get(object, key, &v, err);
+    json_t *v = get(object, key, err);
 
-    if (r < 0)
-        return r;
+    if (!v)
+        return -AGX_INVALID_ARGUMENT;
     if (!json_is_string(v))
         return wrong_type(key, v, "a string", err);
     *ret = agx_str_bytes(json_string_value(v), json_string_length(v));
@@ -152,11 +150,10 @@ int agx_json_get_str(const json_t *object, const char *key, struct agx_str *ret,
 
 int agx_json_get_bool(const json_t *object, const char *key, bool *ret, struct agx_error **err)
 {
-    json_t *v;
-    int r = get(object, key, &v, err);
+    json_t *v = get(object, key, err);
 
-    if (r < 0)
-        return r;
+    if (!v)
+        return -AGX_INVALID_ARGUMENT;
     if (!json_is_boolean(v))
         return wrong_type(key, v, "a boolean", err);
     *ret = json_is_true(v);
@@ -166,12 +163,11 @@ int agx_json_get_bool(const json_t *object, const char *key, bool *ret, struct a
 int agx_json_get_int(const json_t *object, const char *key, int64_t min, int64_t max, int64_t *ret,
                      struct agx_error **err)
 {
+    json_t *v = get(object, key, err);
     json_int_t n;
-    json_t *v;
-    int r = get(object, key, &v, err);
 
-    if (r < 0)
-        return r;
+    if (!v)
+        return -AGX_INVALID_ARGUMENT;
     if (!json_is_integer(v))
         return wrong_type(key, v, "a whole number", err);
     n = json_integer_value(v);
@@ -185,11 +181,10 @@ int agx_json_get_int(const json_t *object, const char *key, int64_t min, int64_t
 
 int agx_json_get_object(const json_t *object, const char *key, json_t **ret, struct agx_error **err)
 {
-    json_t *v;
-    int r = get(object, key, &v, err);
+    json_t *v = get(object, key, err);
 
-    if (r < 0)
-        return r;
+    if (!v)
+        return -AGX_INVALID_ARGUMENT;
     if (!json_is_object(v))
         return wrong_type(key, v, "an object", err);
     *ret = v;
@@ -198,11 +193,10 @@ int agx_json_get_object(const json_t *object, const char *key, json_t **ret, str
 
 int agx_json_get_array(const json_t *object, const char *key, json_t **ret, struct agx_error **err)
 {
-    json_t *v;
-    int r = get(object, key, &v, err);
+    json_t *v = get(object, key, err);
 
-    if (r < 0)
-        return r;
+    if (!v)
+        return -AGX_INVALID_ARGUMENT;
     if (!json_is_array(v))
         return wrong_type(key, v, "an array", err);
     *ret = v;

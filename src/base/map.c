@@ -71,7 +71,7 @@ int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_o
     if (!old) {
         char *copy;
 
-        if (m->len >= m->cap / 4 * 3) {
+        if (!s || m->len >= m->cap / 4 * 3) {
             int r = grow(m);
 
             if (r < 0)

@@ -122,7 +122,7 @@ static int open_checked(int dirfd, const char *path, int flags, mode_t mode)
 
 int agx_path_open(int dirfd, const char *path, int flags, mode_t mode, struct agx_error **err)
 {
-    struct path_name p;
+    struct path_name p = { .is_dir = false };
     int fd, r = path_check(path, &p, err);
 
     if (r < 0)
@@ -134,7 +134,7 @@ int agx_path_open(int dirfd, const char *path, int flags, mode_t mode, struct ag
 int agx_path_mkdirs(int dirfd, const char *path, mode_t mode, struct agx_error **err)
 {
     _cleanup_close_ int held = -1;
-    struct path_name p;
+    struct path_name p = { .is_dir = false };
     struct agx_str rest, part;
     int r = path_check(path, &p, err);
 
@@ -200,7 +200,7 @@ int agx_path_write_file(int dirfd, const char *path, struct agx_str bytes, mode_
                         struct agx_error **err)
 {
     _cleanup_close_ int dir = -1;
-    struct path_name p;
+    struct path_name p = { .is_dir = false };
     const char *parent, *last;
     int r = path_check(path, &p, err);
 

@@ -56,7 +56,7 @@ static int each_entry(int dir, int top, entry_fn fn, struct agx_error **err)
 
     if (copy < 0 || !(d = fdopendir(copy)))
         return agx_error_errno(err, errno, "read a directory");
-    copy = -1; /* is d's now */
+    (void)AGX_TAKE_FD(copy); /* it is d's now */
     do {
         found = 0;
         rewinddir(d);
@@ -147,7 +147,7 @@ int agx_path_remove_tree(int dirfd, const char *path, struct agx_error **err)
 {
     _cleanup_close_ int dir = -1;
     struct agx_error *cause = NULL;
-    struct path_name p;
+    struct path_name p = { .is_dir = false };
     const char *parent, *last;
     int r = path_check(path, &p, err);
 

@@ -11,7 +11,8 @@ TEST(map_put_without_memory_leaves_the_map_as_it_was)
         size_t n = 0;
 
         agx_map_init(&m, (struct agx_siphash_key){ 1, 2 });
-        for (char c = 'a'; c <= 'z'; c++) {
+        for (int i = 0; i < 26; i++) {
+            char c = (char)('a' + i);
             int r = agx_map_put(&m, agx_str_bytes(&c, 1), &value, NULL);
 
             ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
