@@ -185,17 +185,18 @@ static int run_work(const struct work *w, const char *seconds)
     _cleanup_(bench_done) struct bench b = { .in = AGX_BUF_INIT(2 * UNMASK_SIZE),
                                              .out = AGX_BUF_INIT(4096),
                                              .limits = AGX_MP_LIMITS_INIT };
-    double r = w->prepare(&b);
+    int r = w->prepare(&b);
+    double pieces = -1;
 
     if (r == 0 && !seconds)
         return show_bytes(&b);
     if (r == 0)
-        r = rate(w, &b, strtod(seconds, NULL));
-    if (r < 0) {
+        pieces = rate(w, &b, strtod(seconds, NULL));
+    if (pieces < 0) {
         fprintf(stderr, "codec_bench: the work '%s' failed\n", w->name);
         return 1;
     }
-    printf("%.6g\n", r);
+    printf("%.6g\n", pieces);
     return 0;
 }
 

@@ -113,7 +113,7 @@ static struct agx_error *error_new(enum agx_code code, int sys_errno, const char
     return e;
 }
 
-int agx_error_set(struct agx_error **err, enum agx_code code, const char *fmt, ...)
+int(agx_error_set)(struct agx_error **err, enum agx_code code, const char *fmt, ...)
 {
     va_list ap;
 
@@ -127,7 +127,7 @@ int agx_error_set(struct agx_error **err, enum agx_code code, const char *fmt, .
     return -(int)code;
 }
 
-int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...)
+int(agx_error_errno)(struct agx_error **err, int sys_errno, const char *fmt, ...)
 {
     enum agx_code code = agx_code_from_errno(sys_errno);
     struct agx_error *root = NULL, *e;
@@ -149,7 +149,7 @@ int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...)
     return -(int)code;
 }
 
-int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...)
+int(agx_error_wrap)(struct agx_error **err, int r, const char *fmt, ...)
 {
     struct agx_error *e;
     va_list ap;

@@ -81,6 +81,7 @@ int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_o
         copy = agx_str_dup(key);
         if (!copy)
             return -AGX_RESOURCE_EXHAUSTED;
+        assert(s); /* an empty table has just grown */
         *s = (struct agx_map_slot){ .key = copy, .key_len = key.len, .hash = hash };
         m->len++;
     }

@@ -138,7 +138,7 @@ static enum member find_member(const struct agx_json_token *key)
 static int read_members(struct agx_json_scan *s, struct agx_eio_open *o, unsigned *seen,
                         struct agx_error **err)
 {
-    struct agx_json_token key, value;
+    struct agx_json_token key = { 0 }, value = { 0 };
 
     for (;;) {
         enum member m;
@@ -164,7 +164,7 @@ int agx_eio_open_decode(struct agx_str json, struct agx_eio_open *ret, struct ag
 {
     struct agx_eio_open o = { .max_payload = 0 };
     struct agx_json_scan s;
-    struct agx_json_token t;
+    struct agx_json_token t = { 0 };
     unsigned seen = 0;
     int r;
 

@@ -23,11 +23,11 @@ enum expect { VALUE, FIRST_VALUE, KEY, FIRST_KEY, AFTER };
 
 void agx_json_scan_init(struct agx_json_scan *s, struct agx_str text, unsigned depth_max)
 {
-    s->text = text;
-    s->at = 0;
-    s->depth = 0;
-    s->depth_max = AGX_MIN(depth_max, (unsigned)AGX_JSON_SCAN_DEPTH_CEILING);
-    s->expect = VALUE;
+    *s = (struct agx_json_scan){
+        .text = text,
+        .depth_max = AGX_MIN(depth_max, (unsigned)AGX_JSON_SCAN_DEPTH_CEILING),
+        .expect = VALUE,
+    };
 }
 
 static int malformed(const struct agx_json_scan *s, const char *what, struct agx_error **err)
@@ -266,7 +266,7 @@ int agx_json_scan_whole(struct agx_str text, unsigned depth_max, struct agx_json
                         struct agx_error **err)
 {
     struct agx_json_scan s;
-    struct agx_json_token value, end;
+    struct agx_json_token value = { 0 }, end = { 0 };
     int r;
 
     agx_json_scan_init(&s, text, depth_max);

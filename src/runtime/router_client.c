@@ -111,7 +111,7 @@ static int send_call(struct agx_router *rt, const struct agx_call *call, struct 
     struct agx_buf *out = rt->io.lane(rt->user, call->lane);
     bool proto1 = call->client->proto1;
     struct agx_mp_reader reader;
-    struct agx_mp_token map;
+    struct agx_mp_token map = { 0 };
     struct agx_mp_writer w;
     int r;
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Records what a grpcio client and a grpcio server say to each other, for tests/unit/test_grpc_recordings.c.
+"""Records what grpcio's client and server say to each other, for tests/unit/test_grpc_recordings.c.
 
     build/venv/bin/python tests/recordings/make_grpc.py
 
-Each call runs over a connection of its own through a proxy that keeps the bytes; the HTTP/2 frames are then taken apart
-and written to tests/recordings/grpc/<call>.txt, one item a line, in the order of each direction:
+Each call runs over a connection of its own through a proxy that keeps the bytes; the HTTP/2
+frames are then taken apart and written to tests/recordings/grpc/<call>.txt, one item a line, in
+the order of each direction:
 
     # comment
     client header NAME VALUE    a header as sent (also: server header, server trailer)
-    client meant HEX            the bytes that the application gave for the header on the line before
+    client meant HEX            the bytes that the application gave for the header just before
     client data HEX             the payload of one DATA frame
     client messages N           how many messages the application sent
 """
@@ -26,7 +27,8 @@ from hyperframe.frame import ContinuationFrame, DataFrame, Frame, HeadersFrame
 OUT = Path(__file__).parent / "grpc"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAME_HEADER = 9
-# Between two of its own, grpcio would send -bin values as raw bytes; a peer that does not know this gets base64.
+# Between two of its own, grpcio would send -bin values as raw bytes; a peer that does not know this
+# gets base64.
 # Small frames cut a long message into several.
 OPTIONS = [
     ("grpc.http2.true_binary", 0),
@@ -86,7 +88,13 @@ CALLS = [
         details=MESSAGE,
         trailing=[("grpc-status-details-bin", DETAILS)],
     ),
-    Call("error_late", [b"e"], [b"one", b"two"], status=grpc.StatusCode.RESOURCE_EXHAUSTED, details="100%"),
+    Call(
+        "error_late",
+        [b"e"],
+        [b"one", b"two"],
+        status=grpc.StatusCode.RESOURCE_EXHAUSTED,
+        details="100%",
+    ),
     Call("compressed", [b"\0" * 4000], [b"never read"], compression=grpc.Compression.Gzip),
     *(
         Call(f"timeout_{n}", [b"t"], [b"t"], timeout=seconds)
@@ -148,7 +156,12 @@ def perform(call: Call, port: int):
     options = [*OPTIONS, ("grpc.default_authority", "localhost")]
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
         stub = channel.stream_stream(f"/test.Recorded/{call.name}")
-        answers = stub(iter(call.requests), timeout=call.timeout, metadata=call.metadata, compression=call.compression)
+        answers = stub(
+            iter(call.requests),
+            timeout=call.timeout,
+            metadata=call.metadata,
+            compression=call.compression,
+        )
         try:
             received = list(answers)
         except grpc.RpcError as e:
@@ -167,7 +180,7 @@ def frames(data: bytes):
 
 
 def items(data: bytes):
-    """("header", name, value), ("trailer", name, value) and ("data", payload) of the one stream in `data`."""
+    """The ("header" or "trailer", name, value) and ("data", payload) of the stream in `data`."""
     decoder, block = hpack.Decoder(), b""
     for frame in frames(data):
         if isinstance(frame, DataFrame):
@@ -203,7 +216,9 @@ def lines(who: str, data: bytes, messages: list[bytes], meant: list[tuple[str, s
 def record(call: Call):
     server = grpc.server(futures.ThreadPoolExecutor(2), options=OPTIONS)
     handlers = {call.name: handler_for(call)}
-    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Recorded", handlers)])
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler("test.Recorded", handlers)]
+    )
     target = server.add_insecure_port("127.0.0.1:0")
     server.start()
     recorder = Recorder(target)
@@ -216,7 +231,8 @@ def record(call: Call):
     if call.details:
         answer.append(("grpc-message", call.details.encode()))
     text = [
-        f"# grpcio {grpc.__version__}, made by tests/recordings/make_grpc.py, which explains the form",
+        f"# grpcio {grpc.__version__}, made by tests/recordings/make_grpc.py, which explains "
+        "the form",
         *lines("client", bytes(recorder.client[len(PREFACE) :]), call.requests, call.metadata),
         *lines("server", bytes(recorder.server), call.responses, answer),
     ]
