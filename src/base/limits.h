@@ -49,6 +49,31 @@
 /* A line of the log, with its newline: what a pipe takes in one piece (PIPE_BUF). */
 #define AGX_LOG_LINE_MAX 4096
 
+/* Read from one connection in one turn: a usual socket buffer, and small enough to be fair. */
+#define AGX_CONN_READ_BYTES ((size_t)64 << 10)
+
+/* Bytes waiting to be sent from which on a connection counts as slow. */
+#define AGX_CONN_OUT_HIGH ((size_t)64 << 10)
+
+/* How long a peer may take nothing of what a closed connection still has to send. */
+#define AGX_CONN_LINGER_MS 2000
+
+/* HTTP: from the first byte of a request to the end of its head; between two pieces of its body;
+ * without any request. Generous for people, short for those who only hold connections open. */
+#define AGX_HTTP_HEAD_MS 10000
+#define AGX_HTTP_BODY_MS 30000
+#define AGX_HTTP_IDLE_MS 75000
+
+/* Engine.IO: a busy host may be silent for minutes; later versions of the peer proved 300 s. */
+#define AGX_EIO_PING_INTERVAL_MS 25000
+#define AGX_EIO_PING_TIMEOUT_MS 300000
+
+/* From the request for a WebSocket to the end of the upgrade. */
+#define AGX_EIO_UPGRADE_MS 10000
+
+/* Sessions of one server: far more than a sandbox has clients, far fewer than descriptors. */
+#define AGX_EIO_SESSIONS_MAX 4096
+
 /* Connections accepted in one turn of the loop, so that a flood of them leaves time for others. */
 #define AGX_ACCEPT_BATCH 64
 

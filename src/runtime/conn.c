@@ -1,0 +1,565 @@
+/*
+ * conn.c: a stream socket on the loop.
+ *
+ *     OPEN --close()--> FLUSHING --all sent--> LINGERING --peer's end or linger_ms--> CLOSED
+ *      |                    |                      |                                    ^
+ *      +--------------------+----abort(), error----+------------------------------------+
+ *
+ * Invariants:
+ *  (1) the user's callbacks come only in OPEN, and closed() exactly once, from the last close
+ *      callback: after it nothing of the connection exists;
+ *  (2) a connection with something to send is in the group's dirty list or polled for UV_WRITABLE;
+ *  (3) out_at <= out.len, and both are 0 when all is sent;
+ *  (4) the group's read buffer is in use only while one data() runs; what is left then is copied.
+ */
+#include "runtime/conn.h"
+
+#include "loop/loop.h"
+#include "loop/uverr.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/banned.h"
+
+enum { KEEP_ROOM = 64 << 10 }; /* more than this is given back when a buffer is empty */
+
+enum conn_state { CONN_OPEN, CONN_FLUSHING, CONN_LINGERING, CONN_CLOSED };
+
+struct agx_conn {
+    struct agx_conn_group *group;
+    const struct agx_conn_ops *ops;
+    void *user;
+    int fd;
+    enum conn_state state;
+    int events;        /* what is polled for */
+    bool paused;       /* by the user */
+    bool full;         /* `held` has no room: reading waits for agx_conn_resume() */
+    bool redeliver;    /* data() is due for what is held */
+    bool was_slow;     /* more than out_high bytes were waiting: drained() is due */
+    bool eof;          /* the peer's direction has ended */
+    bool in_dirty;     /* in the group's list of those to look at in this turn */
+    uint64_t due_ms;   /* deadline in loop time, 0: none */
+    uint64_t armed_ms; /* when the timer fires: not after due_ms */
+    struct agx_buf held;
+    struct agx_buf out;
+    size_t out_at; /* so many bytes of `out` are sent */
+    struct agx_error *error;
+    unsigned n_open; /* handles */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    struct agx_conn *dirty_next;
+    struct agx_conn *prev, *next; /* all of the group */
+};
+
+struct agx_conn_group {
+    struct agx_loop *loop;
+    struct agx_conn_config config;
+    uint8_t *scratch;
+    uv_prepare_t prepare; /* sends what timers and posts have queued */
+    uv_check_t check;     /* sends what the turn's reads have queued */
+    unsigned n_open;      /* handles, and connections */
+    bool closing;
+    struct agx_conn *all, *dirty;
+    size_t count;
+};
+
+static void set_state(struct agx_conn *c, enum conn_state next);
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void group_released(struct agx_conn_group *g)
+{
+    if (--g->n_open > 0)
+        return;
+    free(g->scratch);
+    free(g);
+}
+
+static void mark_dirty(struct agx_conn *c)
+{
+    if (c->in_dirty || c->state == CONN_CLOSED)
+        return;
+    c->in_dirty = true;
+    c->dirty_next = c->group->dirty;
+    c->group->dirty = c;
+}
+
+static void fail(struct agx_conn *c, int sys_errno, const char *what)
+{
+    struct agx_error *e = NULL;
+
+    (void)agx_error_errno(&e, sys_errno, "%s", what);
+    agx_error_propagate(&c->error, &e);
+    set_state(c, CONN_CLOSED);
+}
+
+/* Whatever the peer sends after we closed is read and dropped: its end is what we wait for. */
+static bool may_read(const struct agx_conn *c)
+{
+    if (c->state == CONN_CLOSED || c->eof)
+        return false;
+    return c->state != CONN_OPEN || (!c->paused && !c->full);
+}
+
+/* Polls for what the state asks for. */
+static void update_poll(struct agx_conn *c)
+{
+    int want = 0, r;
+
+    if (c->state == CONN_CLOSED)
+        return;
+    if (may_read(c))
+        want |= UV_READABLE;
+    if (c->out.len > c->out_at && !c->in_dirty)
+        want |= UV_WRITABLE;
+    if (want == c->events)
+        return;
+    c->events = want;
+    r = want ? uv_poll_start(&c->poll, want, on_poll) : uv_poll_stop(&c->poll);
+    if (r < 0)
+        fail(c, -r, "watch a connection");
+}
+
+static void out_emptied(struct agx_conn *c)
+{
+    c->out.len = 0;
+    c->out_at = 0;
+    if (c->out.cap > KEEP_ROOM)
+        agx_buf_done(&c->out);
+    if (c->state == CONN_FLUSHING)
+        set_state(c, CONN_LINGERING);
+    if (c->was_slow && c->state == CONN_OPEN) {
+        c->was_slow = false;
+        if (c->ops->drained)
+            c->ops->drained(c->user);
+    }
+}
+
+/* Sends what can be sent now. */
+static void flush(struct agx_conn *c)
+{
+    while (c->out_at < c->out.len && c->state != CONN_CLOSED) {
+        size_t left = c->out.len - c->out_at;
+        ssize_t n = send(c->fd, c->out.data + c->out_at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            break;
+        if (n < 0) {
+            fail(c, errno, "send to a connection");
+            return;
+        }
+        c->out_at += (size_t)n;
+        if (c->state == CONN_FLUSHING) /* a peer that still takes bytes is given time */
+            c->due_ms = uv_now(agx_loop_uv(c->group->loop)) + c->group->config.linger_ms;
+        if ((size_t)n < left)
+            break;
+    }
+    if (c->out.len - c->out_at > c->group->config.out_high)
+        c->was_slow = true;
+    if (c->out_at == c->out.len && c->state != CONN_CLOSED)
+        out_emptied(c);
+    update_poll(c);
+}
+
+/* Hands out the bytes; returns how many of them are left at their end. */
+static size_t deliver(struct agx_conn *c, uint8_t *data, size_t len)
+{
+    size_t used = c->ops->data(c->user, data, len);
+
+    return c->state == CONN_OPEN ? len - used : 0;
+}
+
+/* data() for what is held: it was not taken before, or more has come behind it. */
+static void deliver_held(struct agx_conn *c)
+{
+    size_t left = deliver(c, c->held.data, c->held.len);
+
+    agx_buf_consume(&c->held, c->held.len - left);
+    if (left == 0 && c->held.cap > KEEP_ROOM)
+        agx_buf_done(&c->held);
+    c->full = c->held.len >= c->group->config.held_max;
+}
+
+static void hold(struct agx_conn *c, const uint8_t *data, size_t len)
+{
+    if (len == 0)
+        return;
+    if (agx_buf_append(&c->held, agx_str_bytes(data, len)) < 0)
+        fail(c, ENOMEM, "keep bytes of a connection");
+    else
+        c->full = c->held.len >= c->group->config.held_max;
+}
+
+static void reached_eof(struct agx_conn *c)
+{
+    c->eof = true;
+    update_poll(c);
+    if (c->state == CONN_LINGERING)
+        set_state(c, CONN_CLOSED);
+    else if (c->state == CONN_OPEN && c->ops->eof)
+        c->ops->eof(c->user);
+    else if (c->state == CONN_OPEN)
+        agx_conn_close(c);
+}
+
+/* One system call: the user's room first, then the shared buffer (or behind what is held). */
+static void read_some(struct agx_conn *c)
+{
+    struct agx_conn_group *g = c->group;
+    uint8_t *room = NULL, *buf = g->scratch;
+    size_t room_len = 0, size = g->config.read_bytes, in_room;
+    bool behind = c->state == CONN_OPEN && c->held.len > 0;
+    ssize_t n;
+
+    if (behind) {
+        size = AGX_MIN(size, g->config.held_max - c->held.len);
+        if (agx_buf_reserve(&c->held, size) < 0) {
+            fail(c, ENOMEM, "keep bytes of a connection");
+            return;
+        }
+        buf = c->held.data + c->held.len;
+    } else if (c->ops->want && c->state == CONN_OPEN) {
+        c->ops->want(c->user, &room, &room_len);
+    }
+    n = readv(c->fd, (struct iovec[]){ { room, room_len }, { buf, size } }, 2);
+    if (n < 0) {
+        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            fail(c, errno, "read from a connection");
+        return;
+    }
+    if (n == 0) {
+        reached_eof(c);
+        return;
+    }
+    if (c->state != CONN_OPEN)
+        return; /* lingering: dropped */
+    in_room = AGX_MIN((size_t)n, room_len);
+    if (in_room > 0)
+        c->ops->filled(c->user, in_room);
+    if (behind) {
+        c->held.len += (size_t)n;
+        deliver_held(c);
+    } else {
+        size_t len = (size_t)n - in_room, left = deliver(c, buf, len);
+
+        hold(c, buf + len - left, left);
+    }
+}
+
+/* libuv tells of an error on a descriptor without saying which. */
+static int socket_error(int fd)
+{
+    int e = 0;
+    socklen_t len = sizeof(e);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len);
+    return e ? e : ECONNRESET;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct agx_conn *c = container_of(poll, struct agx_conn, poll);
+
+    if (status < 0) {
+        fail(c, socket_error(c->fd), "watch a connection");
+        return;
+    }
+    if (events & UV_WRITABLE)
+        flush(c);
+    if ((events & UV_READABLE) && may_read(c))
+        read_some(c);
+    update_poll(c);
+}
+
+/* What is left to do for those that asked, once each: whoever asks again meanwhile is seen in the
+ * next pass, so that this one ends. */
+static void flush_dirty(struct agx_conn_group *g)
+{
+    struct agx_conn *c = g->dirty, *next;
+
+    g->dirty = NULL;
+    for (; c; c = next) {
+        next = c->dirty_next;
+        c->in_dirty = false;
+        if (c->redeliver && c->state == CONN_OPEN && !c->paused) {
+            c->redeliver = false;
+            c->full = false;
+            if (c->held.len > 0)
+                deliver_held(c);
+        }
+        if (c->state != CONN_CLOSED)
+            flush(c);
+    }
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);
+
+    flush_dirty(g);
+    if (g->dirty)
+        flush_dirty(g);
+}
+
+static void on_check(uv_check_t *h)
+{
+    flush_dirty(container_of(h, struct agx_conn_group, check));
+}
+
+int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config,
+                        struct agx_conn_group **ret_group, struct agx_error **err)
+{
+    struct agx_conn_group *g = calloc(1, sizeof(*g));
+
+    if (g)
+        g->scratch = malloc(config->read_bytes);
+    if (!g || !g->scratch) {
+        free(g);
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for connections");
+    }
+    g->loop = l;
+    g->config = *config;
+    (void)uv_prepare_init(agx_loop_uv(l), &g->prepare);
+    (void)uv_check_init(agx_loop_uv(l), &g->check);
+    (void)uv_prepare_start(&g->prepare, on_prepare);
+    (void)uv_check_start(&g->check, on_check);
+    uv_unref((uv_handle_t *)&g->prepare);
+    uv_unref((uv_handle_t *)&g->check);
+    g->n_open = 2;
+    *ret_group = g;
+    return 0;
+}
+
+size_t agx_conn_group_count(const struct agx_conn_group *g)
+{
+    return g->count;
+}
+
+static void on_prepare_closed(uv_handle_t *h)
+{
+    group_released(container_of(h, struct agx_conn_group, prepare));
+}
+
+static void on_check_closed(uv_handle_t *h)
+{
+    group_released(container_of(h, struct agx_conn_group, check));
+}
+
+struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
+{
+    if (!g)
+        return NULL;
+    g->closing = true;
+    for (struct agx_conn *c = g->all, *next; c; c = next) {
+        next = c->next;
+        set_state(c, CONN_CLOSED);
+    }
+    uv_close((uv_handle_t *)&g->prepare, on_prepare_closed);
+    uv_close((uv_handle_t *)&g->check, on_check_closed);
+    return NULL;
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* A timer that fires too early finds out and arms itself again: moving a deadline costs nothing. */
+static void arm_timer(struct agx_conn *c)
+{
+    uint64_t now = uv_now(agx_loop_uv(c->group->loop));
+
+    c->armed_ms = c->due_ms;
+    (void)uv_timer_start(&c->timer, on_timer, c->due_ms > now ? c->due_ms - now : 0, 0);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct agx_conn *c = container_of(timer, struct agx_conn, timer);
+
+    if (c->due_ms == 0)
+        return;
+    if (c->due_ms > uv_now(agx_loop_uv(c->group->loop))) {
+        arm_timer(c);
+        return;
+    }
+    c->due_ms = 0;
+    if (c->state == CONN_OPEN)
+        c->ops->expired(c->user);
+    else
+        set_state(c, CONN_CLOSED);
+}
+
+void agx_conn_deadline(struct agx_conn *c, uint64_t ms)
+{
+    uint64_t due = ms ? uv_now(agx_loop_uv(c->group->loop)) + ms : 0;
+
+    if (c->state != CONN_OPEN)
+        return;
+    c->due_ms = due;
+    if (due && (due < c->armed_ms || !uv_is_active((uv_handle_t *)&c->timer)))
+        arm_timer(c);
+}
+
+static void set_socket_buffers(int fd, int bytes)
+{
+    if (bytes <= 0)
+        return;
+    /* Only a matter of fairness: what the kernel refuses is left as it is. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
+int agx_conn_open(struct agx_conn_group *g, int *take_fd, const struct agx_conn_ops *ops,
+                  void *user, struct agx_conn **ret_conn, struct agx_error **err)
+{
+    struct agx_conn *c = calloc(1, sizeof(*c));
+    int r;
+
+    if (!c)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
+    c->group = g;
+    c->ops = ops;
+    c->user = user;
+    c->held.max = g->config.held_max + g->config.read_bytes;
+    c->out.max = g->config.out_max;
+    r = uv_poll_init(agx_loop_uv(g->loop), &c->poll, *take_fd);
+    if (r < 0) {
+        free(c);
+        return agx_uverr_set(err, r, "watch a connection");
+    }
+    (void)uv_timer_init(agx_loop_uv(g->loop), &c->timer);
+    c->n_open = 2;
+    set_socket_buffers(*take_fd, g->config.socket_buffer_bytes);
+    c->fd = AGX_TAKE_FD(*take_fd);
+    c->next = g->all;
+    if (c->next)
+        c->next->prev = c;
+    g->all = c;
+    if (g->count++ == 0)
+        uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, also paused */
+    g->n_open++;
+    update_poll(c);
+    *ret_conn = c;
+    return 0;
+}
+
+void agx_conn_hand_over(struct agx_conn *c, const struct agx_conn_ops *ops, void *user)
+{
+    c->ops = ops;
+    c->user = user;
+    agx_conn_resume(c);
+}
+
+struct agx_buf *agx_conn_out(struct agx_conn *c)
+{
+    /* The sent part goes when it is the larger one: each byte is moved at most once on average. */
+    if (c->out_at > 0 && c->out_at >= c->out.len - c->out_at) {
+        agx_buf_consume(&c->out, c->out_at);
+        c->out_at = 0;
+    }
+    mark_dirty(c);
+    return &c->out;
+}
+
+size_t agx_conn_queued(const struct agx_conn *c)
+{
+    return c->out.len - c->out_at;
+}
+
+void agx_conn_pause(struct agx_conn *c)
+{
+    c->paused = true;
+    update_poll(c);
+}
+
+void agx_conn_resume(struct agx_conn *c)
+{
+    c->paused = false;
+    c->redeliver = true;
+    mark_dirty(c);
+}
+
+void agx_conn_close(struct agx_conn *c)
+{
+    if (c->state == CONN_OPEN)
+        set_state(c, CONN_FLUSHING);
+}
+
+void agx_conn_abort(struct agx_conn *c, struct agx_error **take_error)
+{
+    if (take_error)
+        agx_error_propagate(&c->error, take_error);
+    set_state(c, CONN_CLOSED);
+}
+
+static void unlink_conn(struct agx_conn *c)
+{
+    struct agx_conn_group *g = c->group;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        g->all = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    for (struct agx_conn **at = &g->dirty; c->in_dirty && *at; at = &(*at)->dirty_next) {
+        if (*at == c) {
+            *at = c->dirty_next;
+            break;
+        }
+    }
+    if (--g->count == 0)
+        uv_unref((uv_handle_t *)&g->prepare);
+}
+
+static void handle_closed(struct agx_conn *c)
+{
+    struct agx_conn_group *g = c->group;
+
+    if (--c->n_open > 0)
+        return;
+    unlink_conn(c);
+    c->ops->closed(c->user, AGX_TAKE_PTR(c->error));
+    agx_buf_done(&c->held);
+    agx_buf_done(&c->out);
+    free(c);
+    group_released(g);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    handle_closed(container_of(h, struct agx_conn, poll));
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    handle_closed(container_of(h, struct agx_conn, timer));
+}
+
+/* The only place that moves the state; see the picture above. */
+static void set_state(struct agx_conn *c, enum conn_state next)
+{
+    if (c->state >= next)
+        return;
+    c->state = next;
+    switch (next) {
+    case CONN_OPEN:
+        break;
+    case CONN_FLUSHING:
+        c->due_ms = uv_now(agx_loop_uv(c->group->loop)) + c->group->config.linger_ms;
+        arm_timer(c);
+        mark_dirty(c); /* with nothing to send, the flush of this turn goes on to LINGERING */
+        break;
+    case CONN_LINGERING:
+        (void)shutdown(c->fd, SHUT_WR);
+        if (c->eof)
+            set_state(c, CONN_CLOSED);
+        break;
+    case CONN_CLOSED:
+        uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+        uv_close((uv_handle_t *)&c->timer, on_timer_closed);
+        agx_closep(&c->fd);
+        c->fd = -1;
+        break;
+    }
+}
