@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 #include "loop/uverr.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>

@@ -18,6 +18,7 @@
 
 #include "loop/uverr.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

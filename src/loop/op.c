@@ -11,6 +11,8 @@
 
 #include "base/log.h"
 
+#include <assert.h>
+
 #include "base/banned.h"
 
 static const char *state_name(const struct agx_op *op, unsigned state)

@@ -63,7 +63,7 @@ TEST(payload_with_a_bad_packet_is_invalid_and_names_it)
                                        "b*",
                                        "2\x1e"
                                        "bA" };
-    size_t n;
+    size_t n = 0;
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(bad); i++) {
         _cleanup_(agx_error_freep) struct agx_error *err = NULL;

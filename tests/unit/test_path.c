@@ -331,8 +331,10 @@ TEST(path_remove_tree_stops_at_a_mount)
     char source[128], target[128];
     struct tree t;
 
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (unshare(CLONE_NEWNS) < 0)
         SKIP("mount namespaces need privileges");
+    /* In a chroot "/" is no mount point (EINVAL): there the end of the test undoes the mount. */
+    ASSERT_TRUE(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 || errno == EINVAL);
     tree_init(&t);
     ASSERT_INT(0, mkdirat(t.fd, "precious", 0755));
     ASSERT_OK(agx_path_write_file(t.fd, "precious/f", AGX_STR("kept"), 0600, NULL));
