@@ -41,7 +41,7 @@ def project(tmp_path):
 GOOD = "echo ok 1 - a; echo ok 2 - b; echo 1..2"
 BAD = "echo ok 1 - a; echo '# here.c:7: broken'; echo not ok 2 - b; echo 1..2; exit 1"
 CRASH = "echo ok 1 - a; kill -SEGV $$"
-SKIP = "echo 'ok 1 - a # SKIP'; echo ok 2 - b; echo 1..2"
+SKIP = "echo '# no such kernel'; echo 'ok 1 - a # SKIP'; echo ok 2 - b; echo 1..2"
 
 
 def test_run_tests_counts_the_cases_of_all_programs(project):
@@ -73,6 +73,7 @@ def test_run_tests_takes_a_skipped_case_for_a_failure_where_all_must_work(projec
 def test_run_tests_counts_a_skipped_case_elsewhere(project):
     status, lines = project(one=SKIP, must_work="0")
     assert (status, lines[-1]) == (0, "1 passed, 0 failed, 1 skipped")
+    assert any("a: no such kernel" in line for line in lines)
 
 
 def test_run_tests_fails_when_a_program_prints_no_case(project):
