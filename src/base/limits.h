@@ -116,4 +116,22 @@
 /* The longest pause before a worker that dies again and again is started once more. */
 #define AGX_WORKER_RESTART_MAX_MS 5000
 
+/* Bytes waiting for the worker past which we read no more from the client that sent them. */
+#define AGX_LANE_HIGH ((size_t)8 << 20)
+
+/* A client that did not bring the token in a header must say it in CONNECT so soon, and only so
+ * many at a time may try. */
+#define AGX_PROVE_MS 5000
+#define AGX_UNPROVEN_MAX 64
+
+/* How long calls may go on after the server was told to stop. */
+#define AGX_GRACE_MS 5000
+
+/* How long the server looks for the next message before it sleeps: waking a halted CPU costs more
+ * than this. */
+#define AGX_SPIN_US 200
+
+/* How long a worker may take to end by itself before it is killed. */
+#define AGX_WORKER_GRACE_MS 2000
+
 #endif

@@ -44,6 +44,7 @@ enum agx_ws_close_code {
     AGX_WS_PROTOCOL_ERROR = 1002,
     AGX_WS_NO_CODE = 1005, /* a close frame without a code; never on the wire */
     AGX_WS_INVALID_TEXT = 1007,
+    AGX_WS_POLICY = 1008,
     AGX_WS_TOO_BIG = 1009,
     AGX_WS_INTERNAL = 1011,
     AGX_WS_RESTART = 1012,

@@ -140,6 +140,11 @@ void agx_router_disconnect(struct agx_router *rt, struct agx_client *c, uint64_t
         abort();
 }
 
+void agx_router_leave(struct agx_router *rt, struct agx_client *c)
+{
+    client_free(rt, c);
+}
+
 void agx_router_drained(struct agx_router *rt, struct agx_client *c)
 {
     void *call;

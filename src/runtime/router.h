@@ -70,6 +70,8 @@ struct agx_client *agx_router_connect(struct agx_router *rt, const struct agx_cl
 const char *agx_client_peek_session(const struct agx_client *c);
 /* The connection is gone. Without a session the client is gone with it, and the pointer dead. */
 void agx_router_disconnect(struct agx_router *rt, struct agx_client *c, uint64_t now_ms);
+/* The client said goodbye: it is gone at once, its calls are cancelled, and the pointer is dead. */
+void agx_router_leave(struct agx_router *rt, struct agx_client *c);
 /* One event with its one binary attachment. Unknown events and what ended calls still send are
  * ignored. */
 void agx_router_event(struct agx_router *rt, struct agx_client *c, struct agx_str name,

@@ -1,0 +1,52 @@
+/*
+ * server.h: agentix-server: listeners, HTTP, Socket.IO clients, the router and the worker, joined
+ * on one loop.
+ *
+ *     listeners -> http_server -> eio_server -> peer (one for each session) -> router <-> worker
+ *
+ * Each arrow is a module with callbacks; this one owns them all, in that order, and stops them in
+ * the reverse one.
+ */
+#ifndef AGX_RUNTIME_SERVER_H
+#define AGX_RUNTIME_SERVER_H
+
+#include "base/error.h"
+#include "runtime/router.h"
+#include "runtime/wlog.h"
+
+struct agx_loop;
+struct agx_server;
+
+struct agx_server_config {
+    const char *host; /* NULL: no TCP */
+    uint16_t port;
+    const char *socket_path; /* NULL: no Unix socket */
+    const char *token;       /* NULL: none is asked for */
+    const char *const *worker_argv, *const *worker_env;
+    const char *port_file; /* written with the TCP port once it is bound; NULL: none */
+    size_t max_message;
+    size_t max_calls;
+    uint64_t resume_ms;
+    uint64_t grace_ms; /* how long calls may go on after SIGTERM */
+    unsigned spin_us;  /* how long to look for the next message before sleeping; 0: not at all */
+    struct agx_wlog_config log;
+};
+#define AGX_SERVER_CONFIG_INIT                                                                     \
+    {                                                                                              \
+        .max_message = AGX_MESSAGE_MAX, .max_calls = AGX_CALLS_MAX, .resume_ms = AGX_RESUME_MS,    \
+        .grace_ms = AGX_GRACE_MS, .spin_us = AGX_SPIN_US, .log = AGX_WLOG_CONFIG_INIT              \
+    }
+
+/* Binds everything and starts the worker. `config` and what it points to must outlive the server.
+ */
+int agx_server_open(struct agx_loop *l, const struct agx_server_config *config,
+                    struct agx_server **ret_server, struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * Accepts nobody any more, lets calls go on for the grace period (none when `at_once`), ends those
+ * that are left with ServerShutdown, stops the worker and calls `stopped`, after which the server
+ * is gone. A second call only shortens the first.
+ */
+void agx_server_stop(struct agx_server *s, bool at_once, void (*stopped)(void *user), void *user);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * server_internal.h: what server.c and peer.c share. A peer is one Engine.IO session: its Socket.IO
+ * packets, its client at the router, and its place in the worker's log.
+ *
+ * Who may do what:
+ *  - with a token configured, a session whose first request did not carry it in a header is
+ * *unproven*: it may only CONNECT, with the token in its auth map, within AGX_PROVE_MS; unproven
+ * sessions are limited in number;
+ *  - everything else needs a proven session.
+ */
+#ifndef AGX_RUNTIME_SERVER_INTERNAL_H
+#define AGX_RUNTIME_SERVER_INTERNAL_H
+
+#include "codec/sio_assembler.h"
+#include "runtime/capture.h"
+#include "runtime/conn.h"
+#include "runtime/eio_server.h"
+#include "runtime/server.h"
+#include "runtime/spin.h"
+#include "runtime/worker.h"
+
+#include <uv.h>
+
+struct agx_listener;
+
+struct agx_peer {
+    struct agx_server *server;
+    struct agx_eio_session *session;
+    struct agx_sio_assembler assembler;
+    struct agx_client *client; /* NULL: not connected to `/` */
+    bool proven;
+    bool in_log;          /* connected to `/log` */
+    uint64_t log_next;    /* number of the next record to send */
+    uint64_t prove_by_ms; /* loop time; while unproven */
+    bool paused;          /* by us: the worker has too much to do */
+    bool closing;         /* we have ended the session */
+    struct agx_peer *next, *prev;
+};
+
+enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_STOPPING };
+
+struct agx_server {
+    struct agx_loop *loop;
+    const struct agx_server_config *config;
+    enum server_state state;
+    struct agx_listener *listeners[2];
+    struct agx_conn_group *conns;
+    struct agx_http_server *http;
+    struct agx_eio_server *eio;
+    struct agx_router *router;
+    struct agx_worker *worker;
+    struct agx_wlog *wlog;
+    struct agx_capture *captures[2]; /* stdout, stderr */
+    struct agx_spin *spin;
+    struct agx_peer *peers;
+    size_t n_unproven;
+    struct agx_buf headers[AGX_EV_COUNT]; /* the text in front of each event's attachment */
+    uv_timer_t tick;                      /* deadlines of the router and of unproven peers */
+    uv_timer_t drain;                     /* while DRAINING: looks whether the calls are over */
+    uint64_t drain_until_ms;
+    unsigned n_open; /* handles and parts that must close before we are gone */
+    void (*stopped)(void *user);
+    void *stopped_user;
+};
+
+/* peer.c */
+struct agx_peer *agx_peer_new(struct agx_server *s, struct agx_eio_session *session, bool proven);
+void agx_peer_message(struct agx_peer *p, const struct agx_eio_packet *packet);
+void agx_peer_emit(struct agx_peer *p, enum agx_rpc_event ev, const struct agx_str *parts,
+                   size_t n_parts);
+void agx_peer_drained(struct agx_peer *p);
+/* The session is gone; frees the peer. */
+void agx_peer_gone(struct agx_peer *p);
+void agx_peer_close(struct agx_peer *p, unsigned code, const char *reason);
+/* Sends what the log has for it, as far as its queue takes it. */
+void agx_peer_pump_log(struct agx_peer *p);
+
+/* server.c: the tick comes when the next deadline is due. */
+void agx_server_plan_tick(struct agx_server *s);
+uint64_t agx_server_now(const struct agx_server *s);
+
+#endif
