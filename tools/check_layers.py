@@ -18,7 +18,7 @@ LAYERS = [
     ["store", "backend", "bundle"],
     ["rpc"],
     ["daemon", "runtime", "worker", "client"],
-    ["cli"],
+    ["cli", "pyext"],
 ]
 
 # Each is an executable of its own: what it needs from another belongs in a layer below both.
@@ -30,7 +30,8 @@ NARROW = {"init": ["init/", "base/", "codec/initproto.h"]}
 # Headers that only these files may include: pattern of the header, pattern of the file, reason.
 DOORS = [
     (r".*\.pb-c\.h", r"src/wire/.*", "generated protobuf headers stay in src/wire"),
-    (r"Python\.h|worker/py\.h", r"src/worker/py(_.*)?\.[ch]", "Python stays in src/worker/py_*.c"),
+    (r"Python\.h", r"src/pyext/py\.h", "src/pyext/py.h alone includes CPython's header"),
+    (r"pyext/.*", r"src/pyext/.*", "Python stays in src/pyext"),
 ]
 
 # Folders without input and output, clock or threads, and the system headers that would bring them.

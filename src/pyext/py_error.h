@@ -1,0 +1,16 @@
+/* py_error.h: our errors as Python exceptions. */
+#ifndef AGX_PYEXT_PY_ERROR_H
+#define AGX_PYEXT_PY_ERROR_H
+
+#include "pyext/py.h"
+
+#include "base/error.h"
+
+/*
+ * Raises *err, which is freed, as the exception that its code stands for: ValueError,
+ * MemoryError, OverflowError, OSError (where it has an errno) or RuntimeError. Returns NULL, so
+ * that callers write `return agx_py_raise(&err)`.
+ */
+PyObject *agx_py_raise(struct agx_error **err);
+
+#endif
