@@ -8,7 +8,7 @@
 #define AGX_RUNTIME_HTTP_SERVER_H
 
 #include "codec/http1.h"
-#include "runtime/conn.h"
+#include "loop/conn.h"
 
 struct agx_http_server;
 

@@ -13,7 +13,7 @@
 
 #include "codec/sio_assembler.h"
 #include "runtime/capture.h"
-#include "runtime/conn.h"
+#include "loop/conn.h"
 #include "runtime/eio_server.h"
 #include "runtime/server.h"
 #include "runtime/spin.h"

@@ -9,7 +9,7 @@
 #include "codec/mp_fields.h"
 #include "loop/child.h"
 #include "loop/loop.h"
-#include "runtime/conn.h"
+#include "loop/conn.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "runtime/conn.h"
+#include "loop/conn.h"
 #include "tests/support/loop.h"
 
 #include <sys/socket.h>

@@ -12,7 +12,7 @@
  *  (3) out_at <= out.len, and both are 0 when all is sent;
  *  (4) the group's read buffer is in use only while one data() runs; what is left then is copied.
  */
-#include "runtime/conn.h"
+#include "loop/conn.h"
 
 #include "loop/loop.h"
 #include "loop/uverr.h"

@@ -6,8 +6,8 @@
  * write, one read buffer for all connections of a group, and large messages are read straight to
  * where they will stay.
  */
-#ifndef AGX_RUNTIME_CONN_H
-#define AGX_RUNTIME_CONN_H
+#ifndef AGX_LOOP_CONN_H
+#define AGX_LOOP_CONN_H
 
 #include "base/buf.h"
 #include "base/limits.h"
