@@ -53,6 +53,7 @@ struct agx_eio_session {
     bool announced; /* open() was called, so close() must be */
     bool paused;
     bool awaiting_pong;
+    bool heard; /* bytes came since the last look: a pong may be stuck behind a long message */
     bool was_slow;
     const char *reason;
     struct eio_link *link;     /* a WebSocket, active or on its way; NULL: none */

@@ -142,6 +142,8 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     size_t n = len;
     int r = 0;
 
+    if (l->session)
+        l->session->heard = true;
     while (l->state != LINK_ENDED && !l->paused && (r = agx_ws_read(&l->ws, &p, &n, &e, NULL)) > 0)
         on_event(l, &e);
     if (r < 0)

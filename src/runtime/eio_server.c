@@ -261,6 +261,8 @@ void agx_eio_server_gone(struct agx_eio_server *sv, struct agx_exchange *x)
     struct agx_eio_session *s = x->user;
 
     (void)sv;
+    if (!s)
+        return;
     if (s->get == x)
         s->get = NULL;
     if (s->post == x)

@@ -53,7 +53,7 @@ struct agx_eio_server *agx_eio_server_close(struct agx_eio_server *sv);
 /* Takes a request to the Engine.IO path, and answers it now or later. For the owner's http ops. */
 void agx_eio_server_request(struct agx_eio_server *sv, struct agx_exchange *x);
 void agx_eio_server_oversize(struct agx_eio_server *sv, struct agx_exchange *x);
-/* Of an exchange that was handed over and not answered yet (x->user is not NULL). */
+/* Of an exchange that was handed over and not answered yet. */
 void agx_eio_server_gone(struct agx_eio_server *sv, struct agx_exchange *x);
 
 /* Borrowed; lives as long as the session. */
@@ -71,7 +71,8 @@ int agx_eio_session_send(struct agx_eio_session *s, struct agx_str text,
 /* Bytes that wait to be sent. */
 size_t agx_eio_session_queued(const struct agx_eio_session *s);
 
-/* No message() until resume: the client has to wait. */
+/* No message() until resume, but for the rest of a polling request: the client has to wait. It is
+ * not dropped for the pongs that we do not read meanwhile. */
 void agx_eio_session_pause(struct agx_eio_session *s);
 void agx_eio_session_resume(struct agx_eio_session *s);
 

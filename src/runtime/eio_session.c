@@ -183,6 +183,8 @@ void agx_eio_session_set_get(struct agx_eio_session *s, struct agx_exchange *x)
 void agx_eio_session_upgraded(struct agx_eio_session *s)
 {
     agx_eio_session_set_get(s, NULL);
+    if (s->paused)
+        agx_eio_session_pause(s);
     for (; s->first && s->link; unit_drop(s)) {
         struct eio_unit *u = s->first;
 
@@ -238,11 +240,17 @@ static void on_ping_timer(uv_timer_t *t)
     struct agx_eio_session *s = container_of(t, struct agx_eio_session, ping);
     struct agx_eio_packet ping = { AGX_EIO_PING, false, AGX_STR("") };
 
+    if (s->awaiting_pong && (s->paused || s->heard)) {
+        s->heard = false;
+        arm_ping(s, s->server->config.ping_timeout_ms);
+        return;
+    }
     if (s->awaiting_pong) {
         agx_eio_session_close(s, AGX_WS_NORMAL, "ping timeout");
         return;
     }
     s->awaiting_pong = true;
+    s->heard = false;
     arm_ping(s, s->server->config.ping_timeout_ms);
     if (send_packet(s, &ping, NULL, 0) < 0)
         agx_eio_session_close(s, AGX_WS_INTERNAL, "no memory for a ping");

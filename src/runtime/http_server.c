@@ -292,8 +292,10 @@ struct agx_http_server *agx_http_server_close(struct agx_http_server *s)
     if (!s)
         return NULL;
     s->closing = true;
-    for (struct link *l = s->all; l; l = l->next)
-        agx_conn_close(l->conn);
+    for (struct link *l = s->all; l; l = l->next) {
+        if (l->conn)
+            agx_conn_close(l->conn);
+    }
     server_released(s);
     return NULL;
 }
