@@ -167,6 +167,84 @@ int(agx_error_wrap)(struct agx_error **err, int r, const char *fmt, ...)
     return r;
 }
 
+static struct agx_error_remote *remote_free(struct agx_error_remote *m)
+{
+    if (!m)
+        return NULL;
+    free(m->type);
+    free(m->traceback);
+    free(m);
+    return NULL;
+}
+
+/* NULL without memory. */
+static struct agx_error_remote *remote_new(const char *type, const char *traceback,
+                                           const int *returncode)
+{
+    struct agx_error_remote *m = calloc(1, sizeof(*m));
+
+    if (!m)
+        return NULL;
+    m->type = strdup(type);
+    m->traceback = traceback ? strdup(traceback) : NULL;
+    m->has_returncode = returncode != NULL;
+    m->returncode = returncode ? *returncode : 0;
+    if (!m->type || (traceback && !m->traceback))
+        return remote_free(m);
+    return m;
+}
+
+void agx_error_set_remote(struct agx_error *e, const char *type, const char *traceback,
+                          const int *returncode)
+{
+    struct agx_error_remote *m;
+
+    if (!e || e == &no_memory)
+        return;
+    m = remote_new(type, traceback, returncode);
+    if (m) {
+        remote_free(e->remote);
+        e->remote = m;
+    }
+}
+
+/* The outermost of the chain that has one: a wrapped error keeps what it wraps. */
+static const struct agx_error_remote *find_remote(const struct agx_error *e)
+{
+    while (e && !e->remote)
+        e = e->cause;
+    return e ? e->remote : NULL;
+}
+
+enum agx_code agx_error_code(const struct agx_error *e)
+{
+    return e ? e->code : AGX_OK;
+}
+
+const char *agx_error_type(const struct agx_error *e)
+{
+    const struct agx_error_remote *m = find_remote(e);
+
+    return m ? m->type : NULL;
+}
+
+const char *agx_error_traceback(const struct agx_error *e)
+{
+    const struct agx_error_remote *m = find_remote(e);
+
+    return m ? m->traceback : NULL;
+}
+
+bool agx_error_returncode(const struct agx_error *e, int *ret_code)
+{
+    const struct agx_error_remote *m = find_remote(e);
+
+    if (!m || !m->has_returncode)
+        return false;
+    *ret_code = m->returncode;
+    return true;
+}
+
 void agx_error_propagate(struct agx_error **err, struct agx_error **take_from)
 {
     struct agx_error *e = AGX_TAKE_PTR(*take_from);
@@ -193,6 +271,9 @@ struct agx_error *agx_error_dup(const struct agx_error *e)
         free(d);
         return &no_memory;
     }
+    if (e->remote)
+        agx_error_set_remote(d, e->remote->type, e->remote->traceback,
+                             e->remote->has_returncode ? &e->remote->returncode : NULL);
     d->cause = agx_error_dup(e->cause);
     return d;
 }
@@ -219,6 +300,7 @@ struct agx_error *agx_error_free(struct agx_error *e)
         struct agx_error *cause = e->cause;
 
         free(e->message);
+        remote_free(e->remote);
         free(e);
         e = cause;
     }

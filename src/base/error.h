@@ -5,41 +5,31 @@
  * takes `struct agx_error **err` last. `*err` is NULL on entry, untouched on success; `err` may be
  * NULL. The codes are gRPC's canonical ones, so the RPC edge needs no mapping. Foreign codes
  * (errno, UV_*, ...) are converted on the line that receives them, never returned.
+ *
+ * The codes, printing and freeing are in the installed header; what follows makes errors.
  */
 #ifndef AGX_BASE_ERROR_H
 #define AGX_BASE_ERROR_H
 
+#include "agentix/error.h"
 #include "base/macros.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 
-enum agx_code {
-    AGX_OK = 0,
-    AGX_CANCELLED = 1,
-    AGX_UNKNOWN = 2,
-    AGX_INVALID_ARGUMENT = 3,
-    AGX_DEADLINE_EXCEEDED = 4,
-    AGX_NOT_FOUND = 5,
-    AGX_ALREADY_EXISTS = 6,
-    AGX_PERMISSION_DENIED = 7,
-    AGX_RESOURCE_EXHAUSTED = 8,
-    AGX_FAILED_PRECONDITION = 9,
-    AGX_ABORTED = 10,
-    AGX_OUT_OF_RANGE = 11,
-    AGX_UNIMPLEMENTED = 12,
-    AGX_INTERNAL = 13,
-    AGX_UNAVAILABLE = 14,
-    AGX_DATA_LOSS = 15,
-    AGX_UNAUTHENTICATED = 16,
+/* What another process said of the failure that it reports. */
+struct agx_error_remote {
+    char *type;      /* name of its exception's class, or of the runtime's own error */
+    char *traceback; /* NULL: none came */
+    bool has_returncode;
+    int returncode; /* of a process that died; negative: the signal */
 };
 
 struct agx_error {
     enum agx_code code;
-    int sys_errno;           /* positive errno, or 0 */
-    char *message;           /* what we tried, on which object */
-    struct agx_error *cause; /* owned; NULL at the root */
+    int sys_errno;                   /* positive errno, or 0 */
+    char *message;                   /* what we tried, on which object */
+    struct agx_error *cause;         /* owned; NULL at the root */
+    struct agx_error_remote *remote; /* owned; NULL for errors of our own */
 };
 
 /* Sets *err and returns -code, so that callers write `return agx_error_set(...)`. */
@@ -66,22 +56,21 @@ int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRIN
 #define agx_error_wrap(...) AGX_ERROR_NEGATIVE((agx_error_wrap)(__VA_ARGS__))
 #endif
 
+/*
+ * Says of *err, which agx_error_set() has just made, what the other process said. `traceback` may
+ * be NULL, `returncode` too. Without memory the error stays as it is.
+ */
+void agx_error_set_remote(struct agx_error *e, const char *type, const char *traceback,
+                          const int *returncode);
+
 /* Moves `*take_from` into *err where *err is free, otherwise frees it (the first failure wins). */
 void agx_error_propagate(struct agx_error **err, struct agx_error **take_from);
 
 /* A copy that shares nothing; the static out-of-memory error when there is no memory for one. */
 struct agx_error *agx_error_dup(const struct agx_error *e);
 
-/* "outer: inner: root", as far as it fits into `size` bytes; always ends in NUL. Returns `out`. */
-char *agx_error_format(const struct agx_error *e, char *out, size_t size);
-
-/* The name of gRPC's code ("NOT_FOUND"), or "UNKNOWN". */
-const char *agx_code_name(enum agx_code code);
-
 /* The code that an errno stands for. */
 enum agx_code agx_code_from_errno(int sys_errno);
-
-struct agx_error *agx_error_free(struct agx_error *e);
 
 static inline void agx_error_freep(struct agx_error **e)
 {

@@ -16,7 +16,6 @@
 
 #define AGX_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define AGX_MUST_CHECK __attribute__((warn_unused_result))
-#define AGX_PUBLIC __attribute__((visibility("default")))
 
 /* Moves ownership out of a variable: its value, and NULL (or -1) stays behind. */
 #define AGX_TAKE_PTR(p)                                                                            \

@@ -16,6 +16,7 @@ TEST(error_made_without_memory_is_an_error_all_the_same)
         int r = agx_error_errno(&err, ENOENT, "open '%s'", "x");
 
         ASSERT_CODE(AGX_NOT_FOUND, r);
+        agx_error_set_remote(err, "KeyError", "Traceback", NULL);
         ASSERT_CODE(AGX_NOT_FOUND, agx_error_wrap(&err, r, "read"));
         copy = agx_error_dup(err);
         ASSERT_NOT_NULL(err);

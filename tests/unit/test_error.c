@@ -49,6 +49,39 @@ TEST(error_dup_shares_nothing)
     ASSERT_NULL(agx_error_dup(NULL));
 }
 
+TEST(error_of_another_process_keeps_its_type_through_wrap_and_dup)
+{
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL, *copy = NULL;
+    int code = -9, got = 0;
+    int r = agx_error_set(&err, AGX_ABORTED, "the worker died");
+
+    ASSERT_NULL(agx_error_type(err));
+    agx_error_set_remote(err, "WorkerExited", "Traceback ...", &code);
+    (void)agx_error_wrap(&err, r, "call 'm::f'");
+    copy = agx_error_dup(err);
+    err = agx_error_free(err);
+    ASSERT_INT(AGX_ABORTED, agx_error_code(copy));
+    ASSERT_CSTR("WorkerExited", agx_error_type(copy));
+    ASSERT_CSTR("Traceback ...", agx_error_traceback(copy));
+    ASSERT_TRUE(agx_error_returncode(copy, &got));
+    ASSERT_INT(-9, got);
+}
+
+TEST(error_of_our_own_has_no_type_traceback_or_returncode)
+{
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    int got = 0;
+
+    (void)agx_error_set(&err, AGX_NOT_FOUND, "no");
+    ASSERT_NULL(agx_error_type(err));
+    ASSERT_NULL(agx_error_traceback(err));
+    ASSERT_FALSE(agx_error_returncode(err, &got));
+    agx_error_set_remote(err, "KeyError", NULL, NULL);
+    ASSERT_NULL(agx_error_traceback(err));
+    ASSERT_FALSE(agx_error_returncode(err, &got));
+    ASSERT_INT(AGX_OK, agx_error_code(NULL));
+}
+
 TEST(code_name_is_grpcs)
 {
     ASSERT_CSTR("RESOURCE_EXHAUSTED", agx_code_name(AGX_RESOURCE_EXHAUSTED));
