@@ -186,7 +186,9 @@ static void handle_get(struct agx_eio_session *s, struct agx_exchange *x, bool w
 /* False when the body is malformed. */
 static bool receive_body(struct agx_eio_session *s, struct agx_str body)
 {
-    struct agx_eio_limits limits = { AGX_EIO_PAYLOAD_PACKETS_MAX, s->server->config.message_max };
+    /* The limit in packets is the client's, for what it gets; what it sends is bounded by its
+     * bytes. */
+    struct agx_eio_limits limits = { SIZE_MAX, s->server->config.message_max };
     struct agx_eio_reader rd;
     struct agx_eio_packet p;
     int r = agx_eio_reader_init(&rd, body, &limits, NULL);

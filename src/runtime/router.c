@@ -26,7 +26,8 @@ struct agx_router *agx_router_new(const struct agx_router_config *config,
     agx_map_init(&rt->sessions, rt->seed);
     agx_map_init(&rt->by_id, rt->seed);
     rt->hints = agx_lane_hints_new(rt->seed);
-    rt->scratch = (struct agx_buf)AGX_BUF_INIT(config->max_message);
+    /* An answer repeats a call_id that may be as long as a message, and adds to it. */
+    rt->scratch = (struct agx_buf)AGX_BUF_INIT(2 * config->max_message);
     return rt;
 }
 

@@ -15,13 +15,14 @@ struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struc
                               enum agx_rpc_kind kind)
 {
     struct agx_call *call = agx_new(struct agx_call);
+    char *copy = agx_str_dup(call_id);
 
-    call->call_id = agx_str_dup(call_id);
-    if (!call->call_id || agx_map_put(&c->calls, call_id, call, NULL) < 0) {
-        free(call->call_id);
+    if (!copy || agx_map_put(&c->calls, call_id, call, NULL) < 0) {
+        free(copy);
         free(call);
         return NULL;
     }
+    call->call_id = agx_str_bytes(copy, call_id.len);
     call->id = ++rt->last_id;
     if (agx_map_put(&rt->by_id, agx_id_key(&call->id), call, NULL) < 0)
         abort();
@@ -91,7 +92,7 @@ static void free_if_over(struct agx_call *call)
     if (call->client || call->worker_owes)
         return;
     assert(!call->kept);
-    free(call->call_id);
+    free((char *)call->call_id.ptr);
     free(call);
 }
 
@@ -102,7 +103,7 @@ void agx_call_forget(struct agx_router *rt, struct agx_call *call)
     agx_heap_remove(&rt->deadlines, &call->deadline);
     unlist_ended(c, call);
     drop_kept(call, UINT64_MAX);
-    (void)agx_map_remove(&c->calls, agx_str_from(call->call_id));
+    (void)agx_map_remove(&c->calls, call->call_id);
     call->client = NULL;
     call->done = true;
     free_if_over(call);
@@ -168,7 +169,7 @@ static void output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_ev
     agx_mp_writer_init(&w, &rt->scratch);
     agx_mp_write_map(&w, 1 + (size_t)c->proto1 + (key.len > 0));
     agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, agx_str_from(call->call_id));
+    agx_mp_write_str(&w, call->call_id);
     if (c->proto1) {
         agx_mp_write_str(&w, AGX_STR("seq"));
         agx_mp_write_uint(&w, call->seq);
@@ -208,7 +209,7 @@ static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_rpc_
 void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value)
 {
     enum agx_rpc_event ev = agx_rpc_value_event(call->kind);
-    size_t room = 64 + strlen(call->call_id); /* keys, sequence, headers */
+    size_t room = 64 + call->call_id.len; /* keys, sequence, headers */
 
     if (call->done)
         return;

@@ -48,7 +48,7 @@ struct agx_window {
 
 struct agx_call {
     struct agx_client *client; /* NULL: nobody waits for it any more */
-    char *call_id;             /* owned; the client's name for it */
+    struct agx_str call_id;    /* owned bytes; the client's name for it, which may hold a NUL */
     uint64_t id;               /* the worker's name for it */
     enum agx_rpc_kind kind;
     enum agx_rpc_lane lane;

@@ -87,7 +87,7 @@ static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64
     agx_mp_writer_init(&w, &rt->scratch);
     agx_mp_write_map(&w, 4);
     agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, agx_str_from(call->call_id));
+    agx_mp_write_str(&w, call->call_id);
     agx_mp_write_str(&w, AGX_STR("n"));
     agx_mp_write_uint(&w, call->in_granted.n);
     agx_mp_write_str(&w, AGX_STR("bytes"));
@@ -172,8 +172,9 @@ int agx_router_frame(struct agx_router *rt, struct agx_str frame, struct agx_err
     };
     int r;
 
-    limits.size = rt->config.max_message;
-    limits.length = rt->config.max_message;
+    /* A value that is too large for any client ends its call: it is no fault of the worker. */
+    limits.size = rt->config.max_message + AGX_FRAME_EXTRA;
+    limits.length = limits.size;
     r = agx_mp_read_fields(frame, &limits, f, AGX_ARRAY_LEN(f), err);
     if (r < 0)
         return agx_error_wrap(err, r, "read a frame of the worker");

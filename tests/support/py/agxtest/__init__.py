@@ -1,0 +1,1 @@
+"""What tests of agentix-server share: the program, a client of bare sockets, a scripted worker."""

@@ -1,0 +1,170 @@
+"""agentix-server as a test starts and stops it.
+
+stop() checks what every test of a server must leave behind: exit status 0, no process, no socket
+file; and, through `descriptors`, that no descriptor leaked while it ran.
+"""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TIMEOUT_S = 20
+
+
+def wait_for(condition, what, seconds=TIMEOUT_S):
+    """Waits until condition() is true and returns what it gave."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.005)
+
+
+def children(pid):
+    """Processes whose parent is pid, zombies too."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(stat.rpartition(")")[2].split()[1]) == pid:
+            found.append(int(entry.name))
+    return found
+
+
+def session_members(sid):
+    """Living processes of a session; the worker and what it started are one."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == sid and fields[0] != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+def rss_kib(pid):
+    """Resident memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise AssertionError(f"process {pid} has no VmRSS")
+
+
+def fake_worker(directory, mode="ready"):
+    """A program that is fake_worker.py in the given mode; its interpreter has msgpack."""
+    program = directory / f"worker-{mode}"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {HERE / 'fake_worker.py'} {mode}\n")
+    program.chmod(0o755)
+    return program
+
+
+class Server:
+    """A running agentix-server on a Unix socket and on a TCP port of its own."""
+
+    def __init__(self, directory, *options, env=None, worker=None, wait=True):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.socket_path = directory / "s"
+        self.log_path = directory / "server.log"
+        self.port_file = directory / "port"
+        command = [os.environ["AGENTIX_SERVER"], "--socket", self.socket_path]
+        command += ["--host", "127.0.0.1", "--port", "0", "--port-file", self.port_file]
+        if worker:
+            command += ["--worker", worker]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("AGENTIX_")}
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*map(str, command), *map(str, options)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=clean | (env or {}),
+            )
+        self.sessions = set()
+        if wait:
+            wait_for(self.is_up, "agentix-server answers /health")
+            self.port = int(self.port_file.read_text())
+            self.url = f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def is_up(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"agentix-server ended with {self.process.returncode}")
+        if not self.port_file.exists():
+            return False
+        try:
+            return self.health()
+        except (ConnectionError, FileNotFoundError):
+            return False
+
+    def health(self):
+        """The body of GET /health over the Unix socket."""
+        connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
+        connection.sock = socket.socket(socket.AF_UNIX)
+        try:
+            connection.sock.settimeout(TIMEOUT_S)
+            connection.sock.connect(str(self.socket_path))
+            connection.request("GET", "/health")
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def worker_pid(self):
+        """The worker's pid once it is ready."""
+        wait_for(lambda: self.health()["worker"] == "ready", "the worker is ready")
+        (pid,) = children(self.pid)
+        self.sessions.add(os.getsid(pid))
+        return pid
+
+    def kill_worker(self):
+        """SIGKILL for the worker; returns its pid."""
+        pid = self.worker_pid()
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def descriptors(self):
+        """How many the server has open."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def settle_descriptors(self, count):
+        """Waits until no more than `count` are open: closing takes a turn or two."""
+        wait_for(lambda: self.descriptors() <= count, f"at most {count} descriptors are open")
+
+    def stop(self, signo=signal.SIGTERM, status=0):
+        """Ends the server and checks what it leaves behind."""
+        if self.process.poll() is None:
+            self.sessions |= {os.getsid(pid) for pid in children(self.pid)}
+            self.process.send_signal(signo)
+        try:
+            assert self.process.wait(TIMEOUT_S) == status, self.log()[-4000:]
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+        if status == 0:
+            assert not self.socket_path.exists(), "the socket file is still there"
+        for session in self.sessions - {os.getsid(0)}:
+            wait_for(lambda s=session: not session_members(s), "no process of the worker is left")
