@@ -134,4 +134,24 @@
 /* How long a worker may take to end by itself before it is killed. */
 #define AGX_WORKER_GRACE_MS 2000
 
+/* A C function: parameters of one (more belong into a map), functions of one library, and the
+ * length of their names, which become file names. */
+#define AGX_FN_PARAMS_MAX 32
+#define AGX_FN_TABLE_MAX 65536
+#define AGX_FN_NAME_MAX 128
+
+/* Threads that run C functions. Each call has its own, for it may block: this many calls run at
+ * once, the others wait. An idle thread costs little, but goes after a while. */
+#define AGX_FN_THREADS_MAX 1024
+#define AGX_FN_THREAD_IDLE_MS 10000
+
+/* Cancellations that may wait for their call, which comes by the other lane. */
+#define AGX_EARLY_CANCELS_MAX 65536
+
+/* Bytes waiting for a worker's socket past which functions wait: a result stands behind them. */
+#define AGX_WORKER_QUEUE_HIGH ((size_t)64 << 10)
+
+/* Time for C functions to see their cancellation when the server has gone. */
+#define AGX_WORKER_ORPHAN_MS 1000
+
 #endif

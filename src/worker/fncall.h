@@ -1,0 +1,93 @@
+/*
+ * fncall.h: one call of a C function, from its frame to its terminal frame.
+ *
+ *     agx_fncall_new()            the reader: from a `call` frame, which is copied
+ *     agx_fncall_input(), ...     the reader: what later frames say
+ *     agx_fncall_run()            a thread of the pool: arguments, function, exactly one terminal
+ *                                 frame
+ *
+ * No I/O: frames leave by a function of the owner's. The reader's functions never block; those that
+ * the running function uses (<agentix/function.h>) do, until credit, input or cancellation comes.
+ */
+#ifndef AGX_WORKER_FNCALL_H
+#define AGX_WORKER_FNCALL_H
+
+#include "codec/mp_fields.h"
+#include "codec/rpc.h"
+#include "worker/fnlib.h"
+
+struct agx_fncall;
+
+/* What the calls of one worker share. */
+struct agx_fncall_owner {
+    void *user;
+    /*
+     * Sends a frame, prefix included, by the lane that belongs to its kind of call: items must not
+     * hold up the results of others. `wait`: the caller may be held back. Any thread.
+     */
+    void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
+    /* The call is over: nothing follows for it. Before its terminal frame is sent. */
+    void (*over)(void *user, uint64_t id);
+};
+
+/* The fields of frames to the worker, as agx_fncall_fields() lists them. */
+enum {
+    AGX_FF_TYPE,
+    AGX_FF_ID,
+    AGX_FF_KIND,
+    AGX_FF_FLAGS,
+    AGX_FF_MAX,
+    AGX_FF_CALL_ID,
+    AGX_FF_PAYLOAD,
+    AGX_FF_TARGET,
+    AGX_FF_ARGS,
+    AGX_FF_KWARGS,
+    AGX_FF_TIMEOUT,
+    AGX_FF_ITEM,
+    AGX_FF_N,
+    AGX_FF_BYTES,
+    AGX_FF_GRACE,
+    AGX_FF_COUNT,
+};
+
+void agx_fncall_fields(struct agx_mp_field f[AGX_FF_COUNT]);
+
+/*
+ * A call from its `call` frame, whose fields are `f`; the caller has one reference. On failure the
+ * code says which error the client should get: agx_fncall_refuse().
+ */
+int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_mp_field *f,
+                   struct agx_fncall **ret, struct agx_error **err) AGX_MUST_CHECK;
+/* Answers a `call` frame that became no call. */
+void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_rpc_kind kind,
+                       const struct agx_error *e);
+
+struct agx_fncall *agx_fncall_ref(struct agx_fncall *c);
+struct agx_fncall *agx_fncall_unref(struct agx_fncall *c);
+
+static inline void agx_fncall_unrefp(struct agx_fncall **c)
+{
+    *c = agx_fncall_unref(*c);
+}
+
+uint64_t agx_fncall_id(const struct agx_fncall *c);
+
+/* Raw bytes of one input value. What is past any credit ends the call with InputOverflow. */
+void agx_fncall_input(struct agx_fncall *c, struct agx_str item);
+void agx_fncall_end_input(struct agx_fncall *c);
+/* Totals since the call began; lower ones than before do nothing. */
+void agx_fncall_credit(struct agx_fncall *c, uint64_t n, uint64_t bytes);
+void agx_fncall_cancel(struct agx_fncall *c);
+
+/* Looks the target up. Where that fails the call has ended, with its terminal frame. */
+int agx_fncall_resolve(struct agx_fncall *c, struct agx_fnlib *lib,
+                       struct agx_fn **ret_fn) AGX_MUST_CHECK;
+/* Ends it without a run. */
+void agx_fncall_fail(struct agx_fncall *c, const struct agx_error *e);
+/* Runs the function in this thread and ends the call. */
+void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn);
+
+/* The pool's: calls in a row. */
+struct agx_fncall **agx_fncall_link(struct agx_fncall *c);
+
+#endif

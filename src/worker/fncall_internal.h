@@ -1,0 +1,105 @@
+/*
+ * fncall_internal.h: what the files of a call share.
+ *
+ *   fncall.c       its life: frames in, the run, the terminal frame
+ *   fncall_flow.c  what blocks: items under credit, input, cancellation, time
+ *   fncall_args.c  arguments matched with parameters, and reading inside values
+ *   fncall_out.c   writing values
+ */
+#ifndef AGX_WORKER_FNCALL_INTERNAL_H
+#define AGX_WORKER_FNCALL_INTERNAL_H
+
+#include "worker/fncall.h"
+
+#include "base/buf.h"
+#include "codec/frame.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Items and bytes since the call began. */
+struct agx_fn_window {
+    uint64_t n, bytes;
+};
+
+struct agx_fncall {
+    struct agx_fn_call pub; /* what the function sees; first, so that it is the same pointer */
+    const struct agx_fncall_owner *owner;
+    struct agx_fncall *next; /* in a row of the pool */
+    atomic_uint refs;
+
+    /* From the call frame; never changed afterwards. */
+    uint64_t id;
+    enum agx_rpc_kind kind;
+    unsigned flags;       /* AGX_RECV_ bits */
+    size_t max;           /* the largest message that the client takes */
+    uint64_t deadline;    /* on agx_clock_ms(); 0: none */
+    char *call_id;        /* owned */
+    struct agx_buf bytes; /* owned copies: the three below are views of it */
+    struct agx_str target;
+    struct agx_str args, kwargs;
+
+    /* Only the thread that runs it. */
+    const struct agx_fn *fn;
+    struct agx_str bound[AGX_FN_PARAMS_MAX]; /* raw values; ptr NULL: not given */
+    struct agx_buf out;                      /* the frame of the value that is being written */
+    struct agx_mp_writer w;
+    size_t value_at;                  /* where in `out` its value begins; 0: no frame was begun */
+    struct agx_buf item;              /* the input item that the function looks at */
+    char *error_type, *error_message; /* owned; what the function failed with */
+
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    bool cancelled, input_ended, overflow;
+    int cancel_fd; /* -1: nobody asked for it */
+    struct agx_fn_window out_granted, out_sent;
+    struct agx_fn_window in_granted, in_taken;
+    struct agx_buf input; /* raw values, one behind the other */
+    size_t input_at;      /* the first that was not taken */
+};
+
+static inline struct agx_fncall *agx_fncall_of(struct agx_fn_call *pub)
+{
+    return (struct agx_fncall *)(void *)pub;
+}
+
+extern const struct agx_fn_ops agx_fncall_ops;
+
+/* The first failure counts. Takes printf's arguments. */
+void agx_fncall_set_error(struct agx_fncall *c, const char *type, const char *fmt, ...)
+    AGX_PRINTF(3, 4);
+int agx_fncall_op_fail(struct agx_fn_call *pub, const char *type, const char *fmt, va_list ap)
+    AGX_PRINTF(3, 0);
+
+/* fncall_args.c */
+int agx_fncall_bind(struct agx_fncall *c);
+int agx_fncall_read_value(struct agx_str raw, struct agx_fn_value *ret);
+int agx_fncall_op_arg(struct agx_fn_call *pub, unsigned i, struct agx_fn_value *ret);
+int agx_fncall_op_arg_as(struct agx_fn_call *pub, unsigned i, enum agx_fn_type want,
+                         struct agx_fn_value *ret);
+void agx_fncall_op_args(struct agx_fn_call *pub, struct agx_fn_value *ret_args,
+                        struct agx_fn_value *ret_kwargs);
+int agx_fncall_op_open(struct agx_fn_call *pub, const struct agx_fn_value *v,
+                       struct agx_fn_reader *ret);
+int agx_fncall_op_read(struct agx_fn_call *pub, struct agx_fn_reader *r, struct agx_fn_value *ret);
+int agx_fncall_op_ndarray(struct agx_fn_call *pub, const struct agx_fn_value *v,
+                          struct agx_fn_ndarray *ret);
+
+/* fncall_out.c */
+void agx_fncall_op_put(struct agx_fn_call *pub, const struct agx_fn_value *v);
+void agx_fncall_op_put_raw(struct agx_fn_call *pub, const void *bytes, size_t len);
+void agx_fncall_op_put_ndarray(struct agx_fn_call *pub, const struct agx_fn_ndarray *a);
+/* Ends the frame that was being written; *ret_frame is borrowed until agx_fncall_drop_value().
+ * *ret_size is the length of its value. Negative: the call has its error. */
+int agx_fncall_end_value(struct agx_fncall *c, struct agx_str *ret_frame, size_t *ret_size);
+void agx_fncall_drop_value(struct agx_fncall *c);
+
+/* fncall_flow.c */
+int agx_fncall_op_emit(struct agx_fn_call *pub);
+int agx_fncall_op_next(struct agx_fn_call *pub, struct agx_fn_value *ret);
+int agx_fncall_op_cancelled(struct agx_fn_call *pub);
+int agx_fncall_op_cancel_fd(struct agx_fn_call *pub);
+int agx_fncall_op_wait(struct agx_fn_call *pub, int64_t ms);
+int64_t agx_fncall_op_time_left(struct agx_fn_call *pub);
+
+#endif
