@@ -58,6 +58,7 @@ struct agx_conn_group {
     uint8_t *scratch;
     uv_prepare_t prepare; /* sends what timers and posts have queued */
     uv_check_t check;     /* sends what the turn's reads have queued */
+    uv_idle_t again;      /* keeps the loop from sleeping while somebody is still in `dirty` */
     unsigned n_open;      /* handles, and connections */
     bool closing;
     struct agx_conn *all, *dirty;
@@ -138,6 +139,8 @@ static void out_emptied(struct agx_conn *c)
 /* Sends what can be sent now. */
 static void flush(struct agx_conn *c)
 {
+    if (agx_conn_queued(c) > c->group->config.out_high)
+        c->was_slow = true; /* also when the kernel takes it all at once: somebody may wait */
     while (c->out_at < c->out.len && c->state != CONN_CLOSED) {
         size_t left = c->out.len - c->out_at;
         ssize_t n = send(c->fd, c->out.data + c->out_at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -156,8 +159,6 @@ static void flush(struct agx_conn *c)
         if ((size_t)n < left)
             break;
     }
-    if (c->out.len - c->out_at > c->group->config.out_high)
-        c->was_slow = true;
     if (c->out_at == c->out.len && c->state != CONN_CLOSED)
         out_emptied(c);
     update_poll(c);
@@ -294,6 +295,13 @@ static void flush_dirty(struct agx_conn_group *g)
     }
 }
 
+static void on_again(uv_idle_t *h)
+{
+    (void)h;
+}
+
+/* drained() and data() may queue more each time: then the loop turns once without sleeping, so that
+ * the other connections have their turn too. */
 static void on_prepare(uv_prepare_t *h)
 {
     struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);
@@ -301,6 +309,10 @@ static void on_prepare(uv_prepare_t *h)
     flush_dirty(g);
     if (g->dirty)
         flush_dirty(g);
+    if (g->dirty)
+        (void)uv_idle_start(&g->again, on_again);
+    else
+        (void)uv_idle_stop(&g->again);
 }
 
 static void on_check(uv_check_t *h)
@@ -323,11 +335,12 @@ int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config
     g->config = *config;
     (void)uv_prepare_init(agx_loop_uv(l), &g->prepare);
     (void)uv_check_init(agx_loop_uv(l), &g->check);
+    (void)uv_idle_init(agx_loop_uv(l), &g->again);
     (void)uv_prepare_start(&g->prepare, on_prepare);
     (void)uv_check_start(&g->check, on_check);
     uv_unref((uv_handle_t *)&g->prepare);
     uv_unref((uv_handle_t *)&g->check);
-    g->n_open = 2;
+    g->n_open = 3;
     *ret_group = g;
     return 0;
 }
@@ -347,6 +360,11 @@ static void on_check_closed(uv_handle_t *h)
     group_released(container_of(h, struct agx_conn_group, check));
 }
 
+static void on_again_closed(uv_handle_t *h)
+{
+    group_released(container_of(h, struct agx_conn_group, again));
+}
+
 struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
 {
     if (!g)
@@ -358,6 +376,7 @@ struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
     }
     uv_close((uv_handle_t *)&g->prepare, on_prepare_closed);
     uv_close((uv_handle_t *)&g->check, on_check_closed);
+    uv_close((uv_handle_t *)&g->again, on_again_closed);
     return NULL;
 }
 

@@ -14,6 +14,7 @@ struct fixture {
     size_t want;         /* bytes to ask for in want() */
     size_t take;         /* data() takes at most so many bytes at a time */
     unsigned n_data, n_eof, n_drained, n_expired, n_closed;
+    unsigned refills; /* drained() queues more so often */
     bool close_at_eof;
     char error[200];
 };
@@ -56,9 +57,24 @@ static void on_eof(void *user)
         agx_conn_close(f->conn);
 }
 
+static void queue_bytes(struct fixture *f, size_t n)
+{
+    struct agx_buf *out = agx_conn_out(f->conn);
+
+    ASSERT_OK(agx_buf_reserve(out, n));
+    for (size_t i = 0; i < n; i++)
+        out->data[out->len + i] = (uint8_t)(i % 251);
+    out->len += n;
+}
+
 static void on_drained(void *user)
 {
-    ((struct fixture *)user)->n_drained++;
+    struct fixture *f = user;
+
+    if (f->n_drained++ < f->refills)
+        queue_bytes(f, 1001);
+    else if (f->refills > 0)
+        agx_loop_stop(f->loop);
 }
 
 static void on_expired(void *user)
@@ -134,16 +150,6 @@ static size_t peer_recv(struct fixture *f, struct agx_buf *out)
     if (out)
         ASSERT_OK(agx_buf_append(out, agx_str_bytes(buf, (size_t)n)));
     return (size_t)n;
-}
-
-static void queue_bytes(struct fixture *f, size_t n)
-{
-    struct agx_buf *out = agx_conn_out(f->conn);
-
-    ASSERT_OK(agx_buf_reserve(out, n));
-    for (size_t i = 0; i < n; i++)
-        out->data[out->len + i] = (uint8_t)(i % 251);
-    out->len += n;
 }
 
 static const struct agx_conn_config defaults = AGX_CONN_CONFIG_INIT;
@@ -266,6 +272,20 @@ TEST(conn_with_a_slow_reader_queues_up_to_its_maximum_and_tells_when_drained)
     UNTIL(&f, f.n_drained == 1);
     for (size_t i = 0; i < got.len; i++)
         ASSERT_UINT(i % 251, got.data[i]);
+    teardown(&f);
+}
+
+TEST(conn_that_is_filled_again_whenever_it_drained_never_waits_for_another_event)
+{
+    struct agx_conn_config config = AGX_CONN_CONFIG_INIT;
+    struct fixture f;
+
+    config.out_high = 1000;
+    setup(&f, &config);
+    f.refills = 20;
+    queue_bytes(&f, 1001);
+    test_loop_run_until_stop(f.loop);
+    ASSERT_UINT(21, f.n_drained);
     teardown(&f);
 }
 
