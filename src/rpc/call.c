@@ -1,0 +1,142 @@
+/*
+ * call.c: a call: one HTTP/2 stream, its handler, its end.
+ *
+ *     headers --request--> handler --reply, finish, fail--> FINISHED --stream closed--> freed
+ *        |                    |                                ^                          ^
+ *        +---- refused -------+---- end(): deadline, fault ----+      reset, lost --------+
+ *
+ * Invariants:
+ *  (1) `ops` is NULL before watch() and from the end on, so nobody is told twice;
+ *  (2) a call lives as long as its stream: nghttp2 tells of its end, or the link frees it;
+ *  (3) all its memory is counted in link->bytes, as `counted` says.
+ */
+#include "rpc/rpc_internal.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+struct agx_rpc_call *agx_rpc_call_new(struct agx_rpc_link *l, int32_t stream)
+{
+    struct agx_rpc_call *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->link = l;
+    c->stream = stream;
+    agx_rpc_headers_init(&c->meta, l->host->config.headers_max);
+    agx_rpc_headers_init(&c->trailers, AGX_RPC_TRAILERS_MAX);
+    agx_grpc_decoder_init(&c->decoder, l->host->config.message_max);
+    c->in.max = c->out.max = l->host->config.conn_bytes_max;
+    c->next = l->calls;
+    if (c->next)
+        c->next->prev = c;
+    l->calls = c;
+    l->n_calls++;
+    l->host->stats.calls++;
+    (void)agx_rpc_call_count(c);
+    return c;
+}
+
+void agx_rpc_call_free(struct agx_rpc_call *c)
+{
+    struct agx_rpc_link *l = c->link;
+
+    agx_rpc_call_wait(c, false);
+    agx_heap_remove(&l->host->deadlines, &c->deadline);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        l->calls = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    l->n_calls--;
+    l->host->stats.calls--;
+    l->bytes -= c->counted;
+    l->host->stats.bytes -= c->counted;
+    agx_rpc_headers_done(&c->meta);
+    agx_rpc_headers_done(&c->trailers);
+    agx_grpc_decoder_done(&c->decoder);
+    agx_buf_done(&c->in);
+    agx_buf_done(&c->out);
+    c->refused = agx_error_free(c->refused);
+    free(c);
+}
+
+bool agx_rpc_call_count(struct agx_rpc_call *c)
+{
+    struct agx_rpc_link *l = c->link;
+    size_t now = sizeof(*c) + c->meta.packed.cap + c->trailers.packed.cap + c->decoder.held.cap +
+                 c->in.cap + c->out.cap;
+
+    l->bytes += now - c->counted;
+    l->host->stats.bytes += now - c->counted;
+    c->counted = now;
+    return l->bytes <= l->host->config.conn_bytes_max;
+}
+
+void agx_rpc_call_watch(struct agx_rpc_call *c, const struct agx_rpc_call_ops *ops, void *user)
+{
+    assert(!c->finished && ops->ended);
+    c->ops = ops;
+    c->user = user;
+}
+
+void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *why)
+{
+    const struct agx_rpc_call_ops *ops = c->ops;
+    void *user = c->user;
+
+    assert(!c->finished);
+    if (agx_rpc_call_queued(c) > 0) {
+        /* Its client does not take what came before: a status behind that would never arrive. */
+        c->finished = true;
+        c->ops = NULL;
+        agx_rpc_call_wait(c, false);
+        agx_rpc_call_reset(c, NGHTTP2_CANCEL);
+    } else {
+        bool busy = c->link->busy;
+
+        c->link->busy = true; /* what ended() does is sent together with this */
+        agx_rpc_call_finish(c,
+                            &(struct agx_rpc_status){ .code = code, .message = agx_str_from(why) });
+        c->link->busy = busy;
+    }
+    if (ops)
+        ops->ended(user, code);
+}
+
+void agx_rpc_call_closed(struct agx_rpc_call *c, enum agx_code code)
+{
+    const struct agx_rpc_call_ops *ops = c->ops;
+    void *user = c->user;
+
+    agx_rpc_call_free(c);
+    if (ops)
+        ops->ended(user, code);
+}
+
+const struct agx_rpc_peer *agx_rpc_call_peek_peer(const struct agx_rpc_call *c)
+{
+    return &c->link->peer;
+}
+
+struct agx_str agx_rpc_call_peek_meta(const struct agx_rpc_call *c, struct agx_str key)
+{
+    return agx_rpc_headers_peek(&c->meta, key);
+}
+
+bool agx_rpc_call_next_meta(const struct agx_rpc_call *c, size_t *at, struct agx_rpc_meta *ret)
+{
+    return agx_rpc_headers_next(&c->meta, at, &ret->key, &ret->value);
+}
+
+uint64_t agx_rpc_call_due_ms(const struct agx_rpc_call *c)
+{
+    return agx_heap_has(&c->deadline) ? c->deadline.key : UINT64_MAX;
+}
+
+size_t agx_rpc_call_queued(const struct agx_rpc_call *c)
+{
+    return c->out.len - c->out_at;
+}

@@ -1,0 +1,255 @@
+/*
+ * call_in.c: what a client sends: headers, messages, its end.
+ *
+ * Methods with one request call their handler when the message and the client's end are there; the
+ * others when the headers are. A fault is answered once, and what follows is dropped.
+ */
+#include "rpc/rpc_internal.h"
+
+#include "codec/grpc_meta.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+/* Remembers the first reason; the answer has to wait until the headers are whole. */
+static void refuse(struct agx_rpc_call *c, struct agx_error **take_error)
+{
+    agx_error_propagate(&c->refused, take_error);
+}
+
+static void set_timeout(struct agx_rpc_call *c, struct agx_str value)
+{
+    struct agx_rpc_host *h = c->link->host;
+    struct agx_error *err = NULL;
+    uint64_t ns, ms;
+
+    if (agx_grpc_timeout_parse(value, &ns, &err) < 0) {
+        refuse(c, &err);
+        return;
+    }
+    ms = ns / 1000000 + (ns % 1000000 > 0);
+    if (agx_heap_has(&c->deadline) || ms > UINT64_MAX - h->now_ms)
+        return;
+    if (agx_heap_put(&h->deadlines, &c->deadline, h->now_ms + ms) < 0) {
+        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "no memory for a deadline");
+        refuse(c, &err);
+    }
+}
+
+static void set_encoding(struct agx_rpc_call *c, struct agx_str value)
+{
+    struct agx_error *err = NULL;
+
+    if (agx_grpc_encoding_check(value, &err) < 0)
+        refuse(c, &err);
+}
+
+static bool is_transports(struct agx_str name)
+{
+    return name.ptr[0] == ':' || agx_str_eq(name, AGX_STR("te")) ||
+           agx_str_eq(name, AGX_STR("content-type")) || agx_grpc_key_is_reserved(name);
+}
+
+void agx_rpc_call_header(struct agx_rpc_call *c, struct agx_str name, struct agx_str value)
+{
+    struct agx_error *err = NULL;
+
+    if (agx_str_eq(name, AGX_STR(":path")))
+        c->entry = agx_map_get(&c->link->host->methods, value);
+    else if (agx_str_eq(name, AGX_STR(":method")))
+        c->is_post = agx_str_eq(value, AGX_STR("POST"));
+    else if (agx_str_eq(name, AGX_STR("content-type")))
+        c->is_grpc = agx_grpc_content_type_is_ok(value);
+    else if (agx_str_eq(name, AGX_STR("grpc-timeout")))
+        set_timeout(c, value);
+    else if (agx_str_eq(name, AGX_STR("grpc-encoding")))
+        set_encoding(c, value);
+    if (agx_str_eq(name, AGX_STR(":path")) && !c->entry) {
+        (void)agx_error_set(&err, AGX_UNIMPLEMENTED, "unknown method '%.*s'",
+                            (int)AGX_MIN(value.len, 256), value.ptr);
+        refuse(c, &err);
+    }
+    c->header_bytes += name.len + value.len + AGX_RPC_FIELD_OVERHEAD;
+    if (c->header_bytes > c->meta.packed.max ||
+        (!is_transports(name) && agx_rpc_headers_add(&c->meta, name, value) < 0)) {
+        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "the headers are larger than %zu bytes",
+                            c->meta.packed.max);
+        refuse(c, &err);
+    }
+}
+
+static bool takes_one(const struct agx_rpc_call *c)
+{
+    enum agx_rpc_kind kind = c->entry->method->kind;
+
+    return kind == AGX_RPC_UNARY || kind == AGX_RPC_SERVER_STREAM;
+}
+
+static void start(struct agx_rpc_call *c)
+{
+    c->started = true;
+    c->link->host->stats.started++;
+    c->entry->method->handler(c->entry->service, c, c->request);
+    assert(c->finished || c->ops);
+    c->request = (struct agx_str){ NULL, 0 };
+    agx_grpc_decoder_done(&c->decoder);
+    if (!c->paused)
+        agx_buf_done(&c->in);
+    (void)agx_rpc_call_count(c);
+}
+
+void agx_rpc_call_request(struct agx_rpc_call *c)
+{
+    struct agx_error *err = NULL;
+
+    if (!c->is_post) {
+        agx_rpc_call_refuse(c, "405");
+        return;
+    }
+    if (!c->is_grpc) {
+        agx_rpc_call_refuse(c, "415");
+        return;
+    }
+    if (!c->link->admitted) {
+        (void)agx_error_set(&err, AGX_PERMISSION_DENIED, "user %lu may not use this server",
+                            (unsigned long)c->link->peer.uid);
+        c->refused = agx_error_free(c->refused);
+        refuse(c, &err);
+    }
+    if (!agx_rpc_call_count(c) && !c->refused) {
+        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "this connection holds %zu bytes already",
+                            c->link->bytes);
+        refuse(c, &err);
+    }
+    if (c->refused)
+        agx_rpc_call_fail(c, &c->refused);
+    else if (!takes_one(c))
+        start(c);
+}
+
+/* The client's fault, or ours: the handler hears of it if there is one. */
+static void fail(struct agx_rpc_call *c, struct agx_error **take_error)
+{
+    char text[512];
+
+    agx_rpc_call_end(c, (*take_error)->code, agx_error_format(*take_error, text, sizeof(text)));
+    *take_error = agx_error_free(*take_error);
+}
+
+/* Keeps the one request where it outlives the bytes that brought it. */
+static int keep_request(struct agx_rpc_call *c, struct agx_str message, struct agx_error **err)
+{
+    if (c->has_request)
+        return agx_error_set(err, AGX_UNIMPLEMENTED, "'%s' takes one message, more were sent",
+                             c->entry->method->path);
+    c->has_request = true;
+    c->request = message;
+    if (message.len == 0 || message.ptr == (const char *)c->decoder.held.data)
+        return 0;
+    if (agx_buf_append(&c->in, message) < 0)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a request of %zu bytes",
+                             message.len);
+    c->request = agx_buf_peek(&c->in);
+    return 0;
+}
+
+/* Hands on the messages in `bytes`; returns how many bytes are used: all, unless it was paused. */
+static size_t read_messages(struct agx_rpc_call *c, struct agx_str bytes)
+{
+    struct agx_str rest = bytes, message;
+    struct agx_error *err = NULL;
+    int r = 0;
+
+    while (!c->finished && !c->paused &&
+           (r = agx_grpc_decoder_next(&c->decoder, &rest, &message, &err)) > 0) {
+        if (takes_one(c))
+            r = keep_request(c, message, &err);
+        else if (c->ops && c->ops->message)
+            c->ops->message(c->user, message);
+        if (r < 0)
+            break;
+    }
+    if (r < 0)
+        fail(c, &err);
+    else if (!agx_rpc_call_count(c) && !c->finished)
+        agx_rpc_call_end(c, AGX_RESOURCE_EXHAUSTED,
+                         "this connection holds its maximum of bytes already");
+    return c->finished ? bytes.len : bytes.len - rest.len;
+}
+
+static void consume(struct agx_rpc_call *c, size_t n)
+{
+    (void)nghttp2_session_consume_stream(c->link->session, c->stream, n);
+}
+
+void agx_rpc_call_data(struct agx_rpc_call *c, struct agx_str bytes)
+{
+    size_t used = 0;
+
+    if (c->finished) {
+        consume(c, bytes.len);
+        return;
+    }
+    if (!c->paused)
+        used = read_messages(c, bytes);
+    if (used > 0)
+        consume(c, used);
+    if (used < bytes.len && agx_buf_append(&c->in, agx_str_skip(bytes, used)) < 0)
+        agx_rpc_call_end(c, AGX_RESOURCE_EXHAUSTED, "no memory for the messages of a call");
+    (void)agx_rpc_call_count(c);
+}
+
+static void input_ended(struct agx_rpc_call *c)
+{
+    struct agx_error *err = NULL;
+
+    c->half_closed = true;
+    if (agx_grpc_decoder_end(&c->decoder, &err) < 0) {
+        fail(c, &err);
+    } else if (!takes_one(c)) {
+        if (c->ops && c->ops->half_closed)
+            c->ops->half_closed(c->user);
+    } else if (!c->has_request) {
+        (void)agx_error_set(&err, AGX_UNIMPLEMENTED, "'%s' takes one message, none was sent",
+                            c->entry->method->path);
+        fail(c, &err);
+    } else {
+        start(c);
+    }
+}
+
+void agx_rpc_call_eof(struct agx_rpc_call *c)
+{
+    c->remote_ended = true;
+    if (!c->finished && !c->paused)
+        input_ended(c);
+}
+
+void agx_rpc_call_deliver(struct agx_rpc_call *c)
+{
+    if (c->paused || c->finished)
+        return;
+    if (c->in.len > 0 && !takes_one(c)) {
+        size_t used = read_messages(c, agx_buf_peek(&c->in));
+
+        consume(c, used);
+        agx_buf_consume(&c->in, used);
+        (void)agx_rpc_call_count(c);
+    }
+    if (!c->finished && !c->paused && c->remote_ended && !c->half_closed)
+        input_ended(c);
+}
+
+void agx_rpc_call_pause(struct agx_rpc_call *c)
+{
+    assert(!c->finished && !takes_one(c));
+    c->paused = true;
+}
+
+void agx_rpc_call_resume(struct agx_rpc_call *c)
+{
+    c->paused = false;
+    c->link->later = true;
+    agx_rpc_link_wake(c->link);
+}

@@ -1,0 +1,39 @@
+/* guard.c: a bucket of tokens. Invariant: milli <= burst * 1000. */
+#include "rpc/guard.h"
+
+#include "base/macros.h"
+
+#include "base/banned.h"
+
+enum { TOKEN = 1000 };
+
+void agx_rpc_guard_init(struct agx_rpc_guard *g, uint32_t burst, uint32_t per_s, uint64_t now_ms)
+{
+    *g = (struct agx_rpc_guard){
+        .burst = burst, .per_s = per_s, .milli = (uint64_t)burst * TOKEN, .at_ms = now_ms
+    };
+}
+
+static void add(struct agx_rpc_guard *g, uint64_t milli)
+{
+    uint64_t room = (uint64_t)g->burst * TOKEN - g->milli;
+
+    g->milli += AGX_MIN(milli, room);
+}
+
+bool agx_rpc_guard_spend(struct agx_rpc_guard *g, uint64_t now_ms)
+{
+    uint64_t passed = AGX_MIN(now_ms - g->at_ms, UINT32_MAX); /* no overflow below */
+
+    add(g, passed * g->per_s); /* tokens a second are thousandths of one a millisecond */
+    g->at_ms = now_ms;
+    if (g->milli < TOKEN)
+        return false;
+    g->milli -= TOKEN;
+    return true;
+}
+
+void agx_rpc_guard_refund(struct agx_rpc_guard *g)
+{
+    add(g, TOKEN);
+}

@@ -1,0 +1,38 @@
+/*
+ * headers.h: a list of header fields that we own, in one piece of memory of bounded size.
+ */
+#ifndef AGX_RPC_HEADERS_H
+#define AGX_RPC_HEADERS_H
+
+#include "base/buf.h"
+
+#include <nghttp2/nghttp2.h>
+
+/* What a field counts beside its bytes: RFC 9113, 6.5.2. */
+#define AGX_RPC_FIELD_OVERHEAD 32
+
+struct agx_rpc_headers {
+    struct agx_buf packed; /* for each: two lengths, name, value; max is that of the list */
+    size_t count, size;    /* size as SETTINGS_MAX_HEADER_LIST_SIZE counts */
+};
+
+/* Nothing is allocated before the first field. */
+void agx_rpc_headers_init(struct agx_rpc_headers *h, size_t max);
+
+/* -AGX_RESOURCE_EXHAUSTED past the maximum or without memory; the list is then as before. */
+int agx_rpc_headers_add(struct agx_rpc_headers *h, struct agx_str name,
+                        struct agx_str value) AGX_MUST_CHECK;
+
+/* Visits the fields in order from *at = 0 on; false at the end. Borrowed until the next add. */
+bool agx_rpc_headers_next(const struct agx_rpc_headers *h, size_t *at, struct agx_str *ret_name,
+                          struct agx_str *ret_value);
+
+/* The first value of a name; ptr NULL: there is none. */
+struct agx_str agx_rpc_headers_peek(const struct agx_rpc_headers *h, struct agx_str name);
+
+/* Writes at most `max` fields to `nv`, borrowed from the list; returns how many. */
+size_t agx_rpc_headers_nv(const struct agx_rpc_headers *h, nghttp2_nv *nv, size_t max);
+
+void agx_rpc_headers_done(struct agx_rpc_headers *h);
+
+#endif

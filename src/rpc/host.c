@@ -1,0 +1,66 @@
+/* host.c: what all connections of a gRPC server have in common. */
+#include "rpc/rpc_internal.h"
+
+#include "base/uuid.h"
+
+#include "base/banned.h"
+
+int agx_rpc_host_init(struct agx_rpc_host *h, const struct agx_rpc_config *config,
+                      struct agx_error **err)
+{
+    struct agx_siphash_key seed;
+    int r = agx_random_bytes(&seed, sizeof(seed), err);
+
+    if (r < 0)
+        return r;
+    *h = (struct agx_rpc_host){ .config = *config };
+    agx_map_init(&h->methods, seed);
+    return 0;
+}
+
+void agx_rpc_host_done(struct agx_rpc_host *h)
+{
+    void *entry;
+
+    for (size_t at = 0; agx_map_next(&h->methods, &at, NULL, &entry);)
+        free(entry);
+    agx_map_done(&h->methods);
+    agx_heap_done(&h->deadlines);
+}
+
+int agx_rpc_host_add(struct agx_rpc_host *h, const struct agx_rpc_method *method, void *service,
+                     struct agx_error **err)
+{
+    struct agx_str path = agx_str_from(method->path);
+    struct agx_rpc_entry *entry;
+
+    if (agx_map_get(&h->methods, path))
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "the method '%s' is registered already",
+                             method->path);
+    entry = malloc(sizeof(*entry));
+    if (entry)
+        *entry = (struct agx_rpc_entry){ method, service };
+    if (!entry || agx_map_put(&h->methods, path, entry, NULL) < 0) {
+        free(entry);
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for the method '%s'",
+                             method->path);
+    }
+    return 0;
+}
+
+void agx_rpc_host_expire(struct agx_rpc_host *h)
+{
+    struct agx_heap_node *n;
+
+    while ((n = agx_heap_peek(&h->deadlines)) && n->key <= h->now_ms) {
+        struct agx_rpc_call *c = container_of(n, struct agx_rpc_call, deadline);
+        struct agx_rpc_link *l = c->link;
+
+        agx_heap_remove(&h->deadlines, n);
+        if (c->finished)
+            agx_rpc_call_reset(c, NGHTTP2_CANCEL); /* its client does not take the rest */
+        else
+            agx_rpc_call_end(c, AGX_DEADLINE_EXCEEDED, "the call's deadline has passed");
+        agx_rpc_link_wake(l);
+    }
+}

@@ -1,0 +1,84 @@
+/*
+ * server.h: a gRPC server on a loop: HTTP/2 without TLS, prior knowledge, on Unix sockets or TCP.
+ *
+ *     agx_rpc_server_open(loop, &config, &server, err);
+ *     agx_rpc_server_add(server, methods, n, service, err);
+ *     agx_rpc_server_listen(server, &listener, err);
+ *     ...
+ *     agx_rpc_server_stop(server, AGX_GRACE_MS, stopped, user);
+ *
+ * It knows no services; their handlers (rpc/call.h) run on the loop thread.
+ */
+#ifndef AGX_RPC_SERVER_H
+#define AGX_RPC_SERVER_H
+
+#include "base/limits.h"
+#include "loop/loop.h"
+#include "rpc/call.h"
+
+struct agx_listener;
+struct agx_rpc_server;
+
+struct agx_rpc_config {
+    size_t message_max;    /* of a received message */
+    size_t conn_bytes_max; /* what one connection may make us keep */
+    size_t headers_max;    /* of a request */
+    size_t stream_high;    /* from here on agx_rpc_call_send() asks for a pause */
+    size_t conns_max;
+    uint32_t streams_max;   /* calls at a time on one connection */
+    uint32_t stream_window; /* bytes that a client may send ahead: for a call, for a connection */
+    uint32_t conn_window;
+    uint32_t resets_burst, resets_per_s;     /* cancelled calls */
+    uint32_t controls_burst, controls_per_s; /* PING, SETTINGS, empty DATA */
+    uint64_t handshake_ms;
+    uint64_t keepalive_ms, keepalive_wait_ms;
+    /* Whether this peer may use the server; called once for each connection. Those that may not
+     * get PERMISSION_DENIED for each call. NULL: all may. */
+    bool (*admit)(void *user, const struct agx_rpc_peer *peer);
+    void *user;
+};
+#define AGX_RPC_CONFIG_INIT                                                                        \
+    {                                                                                              \
+        .message_max = AGX_GRPC_MESSAGE_MAX, .conn_bytes_max = AGX_RPC_CONN_BYTES_MAX,             \
+        .headers_max = AGX_RPC_HEADERS_MAX, .stream_high = AGX_RPC_STREAM_HIGH,                    \
+        .conns_max = AGX_RPC_CONNS_MAX, .streams_max = AGX_RPC_STREAMS_MAX,                        \
+        .stream_window = AGX_RPC_STREAM_WINDOW, .conn_window = AGX_RPC_CONN_WINDOW,                \
+        .resets_burst = AGX_RPC_RESETS_BURST, .resets_per_s = AGX_RPC_RESETS_PER_S,                \
+        .controls_burst = AGX_RPC_CONTROLS_BURST, .controls_per_s = AGX_RPC_CONTROLS_PER_S,        \
+        .handshake_ms = AGX_RPC_HANDSHAKE_MS, .keepalive_ms = AGX_RPC_KEEPALIVE_MS,                \
+        .keepalive_wait_ms = AGX_RPC_KEEPALIVE_WAIT_MS                                             \
+    }
+
+int agx_rpc_server_open(struct agx_loop *l, const struct agx_rpc_config *config,
+                        struct agx_rpc_server **ret_server, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Adds methods, whose handlers get `service`. The table outlives the server.
+ * -AGX_ALREADY_EXISTS when a path is taken. */
+int agx_rpc_server_add(struct agx_rpc_server *s, const struct agx_rpc_method *methods, size_t n,
+                       void *service, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Serves the connections of a listener that was opened and not started. Takes it on success. */
+int agx_rpc_server_listen(struct agx_rpc_server *s, struct agx_listener **take_listener,
+                          struct agx_error **err) AGX_MUST_CHECK;
+
+/* Serves one connection: a non-blocking stream socket. Takes *take_fd on success. */
+int agx_rpc_server_adopt(struct agx_rpc_server *s, int *take_fd,
+                         struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * Ends it: no new connections, GOAWAY, endless calls end at once, others may finish until
+ * `deadline_ms` have passed; then they end with UNAVAILABLE. `stopped` comes when the last
+ * connection is gone (soon after the deadline, whatever clients do); the server is then freed.
+ */
+void agx_rpc_server_stop(struct agx_rpc_server *s, uint64_t deadline_ms, agx_done_fn stopped,
+                         void *user);
+
+struct agx_rpc_stats {
+    size_t conns, calls;
+    size_t bytes;     /* kept for all connections: requests, replies, HTTP/2's state */
+    uint64_t started; /* calls, ever */
+    uint64_t calmed;  /* connections ended for abuse, ever */
+};
+void agx_rpc_server_stats(const struct agx_rpc_server *s, struct agx_rpc_stats *ret);
+
+#endif
