@@ -204,4 +204,20 @@
 /* Time for C functions to see their cancellation when the server has gone. */
 #define AGX_WORKER_ORPHAN_MS 1000
 
+/* Bytes that a client holds for its socket: several of the largest messages; beyond, calls fail
+ * instead of taking all memory. */
+#define AGX_CLIENT_OUT_MAX ((size_t)1 << 30)
+
+/* One attempt of a client to connect, up to the answer to its CONNECT. */
+#define AGX_CLIENT_CONNECT_MS 10000
+
+/* Pauses before a client tries again to connect: from one that nobody notices, doubling, to one
+ * that does not keep a server busy that has other troubles. */
+#define AGX_CLIENT_RETRY_MIN_MS 50
+#define AGX_CLIENT_RETRY_MAX_MS 2000
+
+/* A client acknowledges so many events at once, and each within so much time. */
+#define AGX_CLIENT_ACK_EVENTS 64
+#define AGX_CLIENT_ACK_MS 100
+
 #endif

@@ -1,0 +1,212 @@
+/* session_resume.c: what happens to calls when a connection comes back, or does not. */
+#include "client/session_internal.h"
+
+#include "base/banned.h"
+#include "codec/mp_fields.h"
+
+/* Calls that ended and that the server will not be asked for again. */
+static void drop_ended(struct agx_session *s)
+{
+    struct agx_call *next;
+
+    s->dirty = NULL;
+    s->unacked = 0;
+    for (struct agx_call *c = s->calls; c; c = next) {
+        next = c->next;
+        c->dirty = false;
+        /* Ended for us alone: a server that is not told its name cancels it. */
+        if (c->over && c->sent)
+            c->closed = true;
+        agx_session_collect(c);
+    }
+}
+
+void agx_session_abandon_all(struct agx_session *s, const struct agx_error *why)
+{
+    enum agx_code code = agx_error_code(why);
+    char text[400];
+
+    /* A refusal says what to do about it; all else means that the server is out of reach. */
+    if (code != AGX_UNAUTHENTICATED && code != AGX_FAILED_PRECONDITION)
+        code = AGX_UNAVAILABLE;
+    drop_ended(s);
+    agx_error_format(why, text, sizeof(text));
+    for (struct agx_call *c = s->calls; c; c = c->next) {
+        if (c->over)
+            continue;
+        c->closed = true;
+        agx_session_fail_call(
+            c, code, NULL, "%s%s",
+            c->sent ? "the connection was lost, and the function may have run: " : "", text);
+    }
+}
+
+/* The server has forgotten the session, or is another one. */
+static void fail_sent(struct agx_session *s)
+{
+    for (struct agx_call *c = s->calls; c; c = c->next) {
+        if (c->over || !c->sent)
+            continue;
+        c->closed = true;
+        agx_session_fail_call(c, AGX_DATA_LOSS, "ResultUnavailable",
+                              "the server no longer has the session; the function may have run");
+    }
+}
+
+static void send_unsent(struct agx_session *s)
+{
+    for (struct agx_call *c = s->calls; c && !s->fault; c = c->next) {
+        if (!c->sent && !c->over)
+            agx_session_send_request(c);
+    }
+}
+
+static void go_ready(struct agx_session *s)
+{
+    s->phase = AGX_SESSION_READY;
+    s->retry_ms = AGX_CLIENT_RETRY_MIN_MS;
+    s->reason = agx_error_free(s->reason);
+    send_unsent(s);
+}
+
+/* Names every open call: the last event seen, and its credit. */
+static void emit_resume(struct agx_session *s)
+{
+    struct agx_mp_writer w;
+    size_t n = 0;
+
+    for (struct agx_call *c = s->calls; c; c = c->next) {
+        c->named = c->sent && !c->over;
+        n += c->named;
+    }
+    agx_buf_clear(&s->scratch);
+    agx_mp_writer_init(&w, &s->scratch);
+    agx_mp_write_map(&w, 1);
+    agx_mp_write_str(&w, AGX_STR("calls"));
+    agx_mp_write_array(&w, n);
+    for (struct agx_call *c = s->calls; c; c = c->next) {
+        if (!c->named)
+            continue;
+        agx_mp_write_array(&w, 4);
+        agx_mp_write_str(&w, agx_str_from(c->id));
+        agx_mp_write_uint(&w, c->seq);
+        agx_mp_write_uint(&w, c->granted.n);
+        agx_mp_write_uint(&w, c->granted.bytes);
+    }
+    agx_session_emit(s, AGX_EV_RESUME, agx_mp_writer_end(&w, NULL));
+}
+
+void agx_session_connected(struct agx_session *s, struct agx_str answer)
+{
+    struct agx_hello hello;
+
+    if (agx_hello_decode(answer, &hello, &s->fault) < 0)
+        return;
+    memcpy(s->id, hello.session.ptr, hello.session.len);
+    s->id[hello.session.len] = '\0';
+    s->resume_ms = hello.resume_ms;
+    s->server_max = (size_t)AGX_MIN(hello.max_message, (uint64_t)s->config.max_message);
+    drop_ended(s);
+    if (hello.resumed) {
+        s->phase = AGX_SESSION_RESUMING;
+        s->phase_deadline = s->now + s->config.connect_timeout_ms;
+        emit_resume(s);
+        return;
+    }
+    fail_sent(s);
+    go_ready(s);
+}
+
+/* The server knows the call and its input up to `seq`. */
+static void known(struct agx_call *call, uint64_t seq)
+{
+    agx_buf_done(&call->request);
+    agx_session_drop_input(call, seq);
+    call->in_sent = seq;
+    agx_session_send_input(call);
+    if (call->cancelled)
+        agx_session_emit_cancel(call->session, call);
+}
+
+/* The server never received it. */
+static void unknown(struct agx_call *call)
+{
+    if (call->over || call->cancelled) {
+        call->closed = true;
+        agx_session_fail_call(call, AGX_CANCELLED, "Cancelled", "remote call cancelled");
+    } else if (call->request.len == 0) {
+        call->closed = true;
+        agx_session_fail_call(call, AGX_DATA_LOSS, "ResultUnavailable",
+                              "the server has forgotten the call");
+    } else {
+        agx_session_send_request(call);
+    }
+}
+
+/* The named call of that id, once. */
+static struct agx_call *take_named(struct agx_session *s, const struct agx_mp_token *id)
+{
+    struct agx_call *call = id->type == AGX_MP_STR ? agx_map_get(&s->by_id, id->bytes) : NULL;
+
+    if (!call || !call->named)
+        return NULL;
+    call->named = false;
+    return call;
+}
+
+/* Answers of both arrays; false where they are malformed. */
+static bool read_answers(struct agx_session *s, struct agx_str raw, bool is_known)
+{
+    const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
+    struct agx_mp_token array, pair, id, seq = { .type = AGX_MP_UINT };
+    struct agx_mp_reader r;
+
+    if (agx_mp_reader_init(&r, raw, &limits, NULL) < 0 || agx_mp_next(&r, &array, NULL) < 0)
+        return false;
+    for (uint32_t i = 0; i < array.count; i++) {
+        struct agx_call *call;
+
+        if (is_known &&
+            (agx_mp_next(&r, &pair, NULL) < 0 || pair.type != AGX_MP_ARRAY || pair.count != 2))
+            return false;
+        if (agx_mp_next(&r, &id, NULL) < 0 || (is_known && agx_mp_next(&r, &seq, NULL) < 0) ||
+            seq.type != AGX_MP_UINT)
+            return false;
+        call = take_named(s, &id);
+        if (call && is_known)
+            known(call, seq.u);
+        else if (call)
+            unknown(call);
+    }
+    return true;
+}
+
+void agx_session_resume_done(struct agx_session *s, struct agx_str payload)
+{
+    const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
+    struct agx_mp_field f[] = { { AGX_STR("known"), AGX_MP_BIT(AGX_MP_ARRAY) },
+                                { AGX_STR("unknown"), AGX_MP_BIT(AGX_MP_ARRAY) } };
+    struct agx_call *next;
+
+    if (s->phase != AGX_SESSION_RESUMING)
+        return;
+    s->phase = AGX_SESSION_READY;
+    if (agx_mp_read_fields(payload, &limits, f, 2, NULL) < 0 || !f[0].present || !f[1].present ||
+        !read_answers(s, f[0].raw, true) || !read_answers(s, f[1].raw, false)) {
+        if (!s->fault)
+            (void)agx_error_set(&s->fault, AGX_INTERNAL,
+                                "the server's answer to resume is malformed");
+        return;
+    }
+    for (struct agx_call *c = s->calls; c; c = next) {
+        next = c->next;
+        if (c->named) {
+            c->named = false;
+            c->closed = true;
+            agx_session_fail_call(c, AGX_DATA_LOSS, "ResultUnavailable",
+                                  "the server did not answer for the call");
+        }
+        agx_session_collect(c);
+    }
+    go_ready(s);
+}
