@@ -220,4 +220,40 @@
 #define AGX_CLIENT_ACK_EVENTS 64
 #define AGX_CLIENT_ACK_MS 100
 
+/* A worker reads this much from a lane at once, and keeps a buffer up to that much more between
+ * frames: a burst of small calls fits. */
+#define AGX_IN_READ ((size_t)64 << 10)
+#define AGX_IN_KEEP ((size_t)1 << 20)
+
+/* Stream items that a worker writes before it looks for results again, and the memory that its
+ * queues keep. */
+#define AGX_OUT_CHUNK ((size_t)16 << 10)
+#define AGX_OUT_KEEP ((size_t)256 << 10)
+
+/* Stream items that wait to be written, past which every generator of the worker waits too. */
+#define AGX_OUT_HIGH ((size_t)256 << 10)
+
+/* Frames that the worker's loop handles in one turn, and items that a generator which never awaits
+ * may give in one: others must get their turn. */
+#define AGX_WORKER_FRAMES_TURN 64
+#define AGX_WORKER_ITEMS_TURN 64
+
+/* Threads for plain functions. Most wait for something; each costs its stack and a thread state. */
+#define AGX_WORKER_THREADS_MAX 128
+
+/* A plain function that runs longer no longer reads frames: another thread takes the lane. */
+#define AGX_WORKER_SLOW_US 1000
+
+/* Answers of plain functions wait this long for company in one write. */
+#define AGX_WORKER_FLUSH_US 200
+
+/* Callables that a worker keeps ready. */
+#define AGX_WORKER_PLANS_MAX 4096
+
+/* How long calls may take to end when the server has closed its lane without a word. */
+#define AGX_WORKER_EOF_GRACE_MS 2000
+
+/* Ids of calls that were cancelled before they were read (runtime-protocol.md, section 4). */
+#define AGX_WORKER_EARLY_CANCELS_MAX 4096
+
 #endif

@@ -24,4 +24,13 @@ static inline void agx_py_decrefp(PyObject **o)
 /* A reference that is given back when the variable goes out of scope. */
 #define _cleanup_py_ _cleanup_(agx_py_decrefp)
 
+/* Takes `value` into *slot and gives back what was there. */
+static inline void agx_py_set(PyObject **slot, PyObject *value)
+{
+    PyObject *old = *slot;
+
+    *slot = value;
+    Py_XDECREF(old);
+}
+
 #endif

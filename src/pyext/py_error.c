@@ -36,3 +36,16 @@ PyObject *agx_py_raise(struct agx_error **err)
     *err = agx_error_free(*err);
     return NULL;
 }
+
+PyObject *agx_py_take_exception(void)
+{
+    PyObject *type = NULL, *value = NULL, *traceback = NULL;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value && traceback)
+        (void)PyException_SetTraceback(value, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return value;
+}

@@ -1,4 +1,4 @@
-/* py_error.h: our errors as Python exceptions. */
+/* py_error.h: our errors as Python exceptions, and exceptions as objects. */
 #ifndef AGX_PYEXT_PY_ERROR_H
 #define AGX_PYEXT_PY_ERROR_H
 
@@ -12,5 +12,8 @@
  * that callers write `return agx_py_raise(&err)`.
  */
 PyObject *agx_py_raise(struct agx_error **err);
+
+/* The exception that is set, with its traceback; none is set afterwards. New, or NULL. */
+PyObject *agx_py_take_exception(void);
 
 #endif

@@ -1,0 +1,1 @@
+"""The sandbox side: what runs inside agentix-server's worker process."""

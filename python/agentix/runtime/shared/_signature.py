@@ -1,0 +1,125 @@
+"""Signatures of callables.
+
+inspect knows every callable, and its import costs more than a first call may. A plain function
+tells all that is needed itself; inspect is asked about the others.
+"""
+
+import sys
+
+# The values of inspect.Parameter.kind.
+POSITIONAL_ONLY, POSITIONAL_OR_KEYWORD, VAR_POSITIONAL, KEYWORD_ONLY, VAR_KEYWORD = range(5)
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08
+GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
+
+
+class Empty:
+    """There is no annotation, or no default."""
+
+
+class Parameter:
+    __slots__ = ("annotation", "default", "kind", "name")
+
+    def __init__(self, name, kind, annotation=Empty, default=Empty):
+        self.name, self.kind, self.annotation, self.default = name, kind, annotation, default
+
+
+class Signature:
+    __slots__ = ("parameters", "returns")
+
+    def __init__(self, parameters, returns):
+        self.parameters, self.returns = parameters, returns
+
+
+def _function_type():
+    return type(_function_type)
+
+
+def _evaluated(function):
+    """The annotations of a function; text is evaluated where the function stands."""
+    found = dict(function.__annotations__)
+    for name, value in found.items():
+        if isinstance(value, str):
+            found[name] = eval(value, function.__globals__)
+    return found
+
+
+def _of_function(function):
+    code = function.__code__
+    annotations = _evaluated(function)
+    n, only_positional = code.co_argcount, code.co_posonlyargcount
+    names = code.co_varnames
+    defaults = function.__defaults__ or ()
+    parameters = []
+    for i in range(n):
+        kind = POSITIONAL_ONLY if i < only_positional else POSITIONAL_OR_KEYWORD
+        default = defaults[i - n] if i - n >= -len(defaults) else Empty
+        parameters.append(Parameter(names[i], kind, annotations.get(names[i], Empty), default))
+    at = n + code.co_kwonlyargcount
+    if code.co_flags & _VARARGS:
+        parameters.append(Parameter(names[at], VAR_POSITIONAL, annotations.get(names[at], Empty)))
+        at += 1
+    for name in names[n : n + code.co_kwonlyargcount]:
+        default = (function.__kwdefaults__ or {}).get(name, Empty)
+        parameters.append(Parameter(name, KEYWORD_ONLY, annotations.get(name, Empty), default))
+    if code.co_flags & _VARKEYWORDS:
+        parameters.append(Parameter(names[at], VAR_KEYWORD, annotations.get(names[at], Empty)))
+    return Signature(parameters, annotations.get("return", Empty))
+
+
+def _of_anything(fn):
+    import inspect
+
+    def ours(value):
+        return Empty if value is inspect.Parameter.empty else value
+
+    found = inspect.signature(fn, eval_str=True)
+    parameters = [
+        Parameter(p.name, int(p.kind), ours(p.annotation), ours(p.default))
+        for p in found.parameters.values()
+    ]
+    return Signature(parameters, ours(found.return_annotation))
+
+
+def is_plain(fn):
+    """A function as `def` makes it, that nobody has wrapped."""
+    return type(fn) is _function_type() and not fn.__dict__
+
+
+def signature(fn):
+    """The signature with evaluated annotations; raises what evaluating them raises. Builtins that
+    have none take anything."""
+    if is_plain(fn):
+        return _of_function(fn)
+    try:
+        return _of_anything(fn)
+    except ValueError:
+        return Signature(
+            [Parameter("args", VAR_POSITIONAL), Parameter("kwargs", VAR_KEYWORD)], Empty
+        )
+
+
+def flags(fn):
+    """The code flags of the function behind partials, wrappers, methods and instances."""
+    if is_plain(fn):
+        return fn.__code__.co_flags
+    seen = 0
+    while seen < 64:  # a chain that bites its own tail
+        seen += 1
+        partial = getattr(sys.modules.get("functools"), "partial", ())
+        if isinstance(fn, partial):
+            fn = fn.func
+        elif hasattr(fn, "__wrapped__") and not isinstance(fn, type):
+            fn = fn.__wrapped__
+        elif hasattr(fn, "__func__"):
+            fn = fn.__func__
+        elif hasattr(fn, "__code__"):
+            return fn.__code__.co_flags
+        elif not isinstance(fn, type) and callable(fn):
+            inner = type(fn).__call__
+            if not hasattr(inner, "__code__") and not hasattr(inner, "__wrapped__"):
+                return 0
+            fn = inner
+        else:
+            return 0
+    return 0

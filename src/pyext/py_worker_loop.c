@@ -1,0 +1,597 @@
+/*
+ * py_worker_loop.c: the main thread: frames of the loop lane, notes from pool threads, output.
+ *
+ * A frame is taken off the buffer before user code runs on its behalf, and nothing points into the
+ * buffer by then: user code may come back here through a nested loop.
+ */
+#include "pyext/py_worker.h"
+
+#include "pyext/py_error.h"
+
+#include "base/limits.h"
+#include "codec/frame.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/banned.h"
+
+/* What a frame came to. */
+enum verdict { HANDLED, NEED_LOOP, FAILED };
+
+PyObject *agx_worker_plan_key(const struct agx_worker_frame *f)
+{
+    if (f->by_target)
+        return PyUnicode_DecodeUTF8(f->callable.ptr, (Py_ssize_t)f->callable.len, "strict");
+    return PyBytes_FromStringAndSize(f->callable.ptr, (Py_ssize_t)f->callable.len);
+}
+
+struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known)
+{
+    PyObject *found = PyDict_GetItemWithError(w->plans, key);
+
+    *ret_known = found != NULL;
+    return found && found != Py_None ? (struct plan *)found : NULL;
+}
+
+struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target)
+{
+    _cleanup_py_ PyObject *pair =
+        PyObject_CallFunctionObjArgs(w->glue.prepare, key, by_target ? Py_True : Py_False, NULL);
+    PyObject *plan; /* borrowed */
+    int may_cache;
+
+    if (!pair || !PyArg_ParseTuple(pair, "O!p", w->plan_type, &plan, &may_cache))
+        return NULL;
+    /* Names of partials and instances are without number: they must not push out the functions. */
+    if (PyDict_Size(w->plans) >= AGX_WORKER_PLANS_MAX)
+        PyDict_Clear(w->plans);
+    if (PyDict_SetItem(w->plans, key, may_cache ? plan : Py_None) < 0)
+        return NULL;
+    return (struct plan *)Py_NewRef(plan);
+}
+
+bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
+{
+    static const char *const not_a[] = {
+        [AGX_RPC_UNARY] = "NotAUnaryCallable",
+        [AGX_RPC_STREAM] = "NotAStreamFunction",
+        [AGX_RPC_BIDI] = "NotABidiFunction",
+    };
+    enum agx_rpc_kind is = c->plan->mode == PLAN_STREAM ? AGX_RPC_STREAM
+                           : c->plan->mode == PLAN_BIDI ? AGX_RPC_BIDI
+                                                        : AGX_RPC_UNARY;
+    struct agx_str name = f->display_name.len > 0 ? f->display_name
+                          : f->by_target          ? f->callable
+                                                  : AGX_STR("the callable");
+    char text[512];
+
+    name.len = AGX_MIN(name.len, (size_t)300);
+    if (f->shape != f->kind) {
+        (void)snprintf(text, sizeof(text), "%.*s was called as %s, but sent with the shape %s",
+                       AGX_STR_ARG(name), agx_rpc_kind_name(f->kind).ptr,
+                       agx_rpc_kind_name(f->shape).ptr);
+        agx_call_fail_text(c, not_a[f->kind], text, false, on_thread);
+        return false;
+    }
+    if (is != f->shape) {
+        (void)snprintf(text, sizeof(text), "%.*s is %s, but was called as %s", AGX_STR_ARG(name),
+                       agx_rpc_kind_name(is).ptr, agx_rpc_kind_name(f->shape).ptr);
+        agx_call_fail_text(c, "ShapeMismatch", text, false, on_thread);
+        return false;
+    }
+    return true;
+}
+
+/* Tells the server once for each callable which lane it should use from now on. */
+static void hint(struct worker *w, struct plan *p, const struct agx_worker_frame *f)
+{
+    struct agx_mp_writer m;
+
+    if (p->hinted)
+        return;
+    p->hinted = true;
+    agx_frame_begin(&m, &w->out.urgent);
+    agx_mp_write_map(&m, 3);
+    agx_mp_write_str(&m, AGX_STR("type"));
+    agx_mp_write_str(&m, AGX_STR("lane"));
+    agx_mp_write_str(&m, AGX_STR("callable"));
+    agx_mp_write_raw(&m, f->callable_raw);
+    agx_mp_write_str(&m, AGX_STR("lane"));
+    agx_mp_write_uint(&m, p->mode == PLAN_THREAD ? AGX_LANE_THREAD : AGX_LANE_LOOP);
+    if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) == 0) /* else it stays where it is: no harm */
+        agx_worker_flush_soon(w);
+}
+
+/* The plan of a frame that the main thread has before it. New, or NULL with an exception. */
+static struct plan *plan_of(struct worker *w, const struct agx_worker_frame *f)
+{
+    _cleanup_py_ PyObject *key = NULL;
+    struct plan *p;
+    bool known;
+
+    if (w->held_plan)
+        return (struct plan *)AGX_TAKE_PTR(w->held_plan);
+    key = agx_worker_plan_key(f);
+    if (!key)
+        return NULL;
+    p = agx_worker_find_plan(w, key, &known);
+    return p ? (struct plan *)Py_NewRef((PyObject *)p) : agx_worker_load_plan(w, key, f->by_target);
+}
+
+/* A call with its plan: to a thread, or onto the loop. -1 with SystemExit set. */
+static int dispatch(struct call *c, const struct agx_worker_frame *f, struct agx_str frame,
+                    enum agx_rpc_lane came_by)
+{
+    bool to_thread = c->plan->mode == PLAN_THREAD;
+
+    if (!agx_worker_check_shape(c, f, false))
+        return 0;
+    if (to_thread != (came_by == AGX_LANE_THREAD))
+        hint(c->w, c->plan, f);
+    if (!to_thread)
+        return agx_worker_start(c, f);
+    if (!c->frame && agx_call_keep_frame(c, frame) < 0) {
+        agx_call_fail(c, PHASE_LOAD, false);
+        return 0;
+    }
+    agx_pool_submit(c->w, (struct call *)Py_NewRef((PyObject *)c));
+    return 0;
+}
+
+static enum verdict refuse(struct worker *w, const struct agx_worker_frame *f)
+{
+    struct call *c = f->id > 0 ? agx_call_new(w, f) : NULL;
+
+    PyErr_Clear();
+    if (c)
+        agx_call_fail_text(c, "BadFrame", f->bad, false, false);
+    Py_XDECREF((PyObject *)c);
+    return HANDLED;
+}
+
+/* A call whose frame is on top of the loop lane. */
+static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
+                            struct agx_str frame)
+{
+    struct plan *p = NULL;
+    struct call *c;
+    int r = 0;
+
+    if (f->bad || f->id == 0)
+        return refuse(w, f);
+    p = plan_of(w, f);
+    if (p && p->mode != PLAN_THREAD && !w->aio.loop) {
+        agx_py_set(&w->held_plan, (PyObject *)p);
+        return NEED_LOOP;
+    }
+    if (!p && (PyErr_ExceptionMatches(PyExc_SystemExit) ||
+               PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)))
+        return FAILED;
+    if (!p) {
+        PyObject *type, *value, *traceback;
+
+        PyErr_Fetch(&type, &value, &traceback);
+        c = agx_call_new(w, f);
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+        if (c)
+            agx_call_fail(c, PHASE_LOAD, false);
+        PyErr_Clear();
+        Py_XDECREF((PyObject *)c);
+        return HANDLED;
+    }
+    c = agx_call_new(w, f);
+    if (c) {
+        c->plan = p;
+        r = dispatch(c, f, frame, AGX_LANE_LOOP);
+    } else {
+        PyErr_Clear(); /* the id of a call in flight: that one goes on */
+        Py_DECREF((PyObject *)p);
+    }
+    Py_XDECREF((PyObject *)c);
+    return r < 0 ? FAILED : HANDLED;
+}
+
+static void wake_waiter(struct call *c)
+{
+    _cleanup_py_ PyObject *waiter = AGX_TAKE_PTR(c->waiter), *done = NULL, *r = NULL;
+
+    done = waiter ? PyObject_CallMethodObjArgs(waiter, agx_names.done, NULL) : NULL;
+    if (done == Py_False)
+        r = PyObject_CallMethodObjArgs(waiter, agx_names.set_result, Py_None, NULL);
+    PyErr_Clear();
+}
+
+static void on_credit(struct worker *w, const struct agx_worker_frame *f)
+{
+    struct call *c = agx_idmap_get(&w->calls, f->id);
+
+    if (!c)
+        return;
+    c->credit_n = AGX_MAX(c->credit_n, f->n);
+    c->credit_bytes = AGX_MAX(c->credit_bytes, f->bytes);
+    if (c->waiter && c->sent_n < c->credit_n && c->sent_bytes < c->credit_bytes)
+        wake_waiter(c);
+}
+
+/* An item of input, or its end. The inbox reports what is wrong with it by itself. */
+static void on_input(struct worker *w, const struct agx_worker_frame *f)
+{
+    struct call *c = agx_idmap_get(&w->calls, f->id);
+    _cleanup_py_ PyObject *inbox = NULL, *item = NULL, *broken = NULL, *size = NULL, *r = NULL;
+
+    if (!c || !c->inbox)
+        return;
+    inbox = Py_NewRef(c->inbox);
+    if (f->type == AGX_WF_BIDI_END_IN) {
+        r = PyObject_CallMethodObjArgs(inbox, agx_names.end, NULL);
+    } else {
+        item = f->item.len > 0 ? agx_py_unpack_raw(&w->codec, f->item) : Py_NewRef(Py_None);
+        broken = item ? NULL : agx_py_take_exception();
+        size = PyLong_FromSize_t(f->item.len);
+        if (broken)
+            r = PyObject_CallMethodObjArgs(inbox, agx_names.broken, broken, NULL);
+        else if (size)
+            r = PyObject_CallMethodObjArgs(inbox, agx_names.feed, item, size, NULL);
+    }
+    PyErr_Clear();
+}
+
+/* Makes the function that runs in a thread see CancelledError. */
+static void interrupt_thread(struct call *c)
+{
+    if (c->exc_sent || !c->w->aio.cancelled_error)
+        return;
+    c->exc_sent = true;
+    (void)PyThreadState_SetAsyncExc(c->tid, c->w->aio.cancelled_error);
+}
+
+static void cancel_call(struct call *c)
+{
+    _cleanup_py_ PyObject *r = NULL;
+
+    c->cancelled = true;
+    if (c->tid != 0)
+        interrupt_thread(c);
+    else if (c->task)
+        r = PyObject_CallMethodObjArgs(c->task, agx_names.cancel, NULL);
+    PyErr_Clear();
+}
+
+void agx_worker_cancel(struct worker *w, uint64_t id)
+{
+    struct call *c = agx_idmap_get(&w->calls, id);
+
+    if (c) {
+        Py_INCREF((PyObject *)c);
+        cancel_call(c);
+        Py_DECREF((PyObject *)c);
+    } else if (id > w->thread_last_id) {
+        /* It may still be on its way in the other lane. The oldest are the least likely to be. */
+        if (w->n_early == AGX_ARRAY_LEN(w->early))
+            memmove(w->early, w->early + 1, --w->n_early * sizeof(w->early[0]));
+        w->early[w->n_early++] = id;
+    }
+}
+
+static enum verdict on_shutdown(struct worker *w, uint64_t grace_ms)
+{
+    _cleanup_py_ PyObject *r = NULL;
+
+    if (w->stopping)
+        return HANDLED;
+    if (!w->aio.loop && w->calls.len == 0) {
+        w->lanes[AGX_LANE_LOOP].eof = true; /* nothing to wait for, no need for asyncio */
+        return HANDLED;
+    }
+    if (!w->aio.loop)
+        return NEED_LOOP;
+    w->stopping = true;
+    r = PyObject_CallFunction(w->glue.shutdown, "K", (unsigned long long)grace_ms);
+    return r ? HANDLED : FAILED;
+}
+
+static enum verdict handle(struct worker *w, struct agx_str frame)
+{
+    struct agx_worker_frame f;
+
+    if (agx_worker_frame_parse(frame, &f, NULL) < 0) {
+        w->lanes[AGX_LANE_LOOP].eof = true; /* whoever sends this is no server */
+        return HANDLED;
+    }
+    switch (f.type) {
+    case AGX_WF_CALL:
+        return on_call(w, &f, frame);
+    case AGX_WF_CREDIT:
+        on_credit(w, &f);
+        return HANDLED;
+    case AGX_WF_BIDI_IN:
+    case AGX_WF_BIDI_END_IN:
+        on_input(w, &f);
+        return HANDLED;
+    case AGX_WF_CANCEL:
+        /* Without a loop the only calls are plain functions; CancelledError is asyncio's. */
+        if (!w->aio.loop && agx_idmap_get(&w->calls, f.id))
+            return NEED_LOOP;
+        agx_worker_cancel(w, f.id);
+        return HANDLED;
+    case AGX_WF_SHUTDOWN:
+        return on_shutdown(w, f.grace_ms);
+    case AGX_WF_UNKNOWN:
+        break;
+    }
+    return HANDLED;
+}
+
+/* Reads what there is without waiting. */
+static void fill(struct worker *w)
+{
+    struct lane *lane = &w->lanes[AGX_LANE_LOOP];
+    uint8_t *at;
+    size_t room;
+    ssize_t n;
+
+    if (lane->eof || agx_inbuf_room(&lane->in, &at, &room, NULL) < 0) {
+        lane->eof = true;
+        return;
+    }
+    n = recv(lane->fd, at, room, MSG_DONTWAIT);
+    if (n > 0)
+        agx_inbuf_read(&lane->in, (size_t)n);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        lane->eof = true;
+}
+
+/* Handles up to a turn's worth of frames that are in the buffer. */
+static enum verdict handle_buffered(struct worker *w, bool *ret_more)
+{
+    struct lane *lane = &w->lanes[AGX_LANE_LOOP];
+    struct agx_str frame;
+
+    *ret_more = false;
+    for (unsigned i = 0; i < AGX_WORKER_FRAMES_TURN && !lane->eof; i++) {
+        size_t at = lane->in.at;
+        enum verdict v;
+        int r = agx_inbuf_peek(&lane->in, &frame, NULL);
+
+        if (r < 0)
+            lane->eof = true;
+        if (r <= 0)
+            return HANDLED;
+        agx_inbuf_used(&lane->in);
+        v = handle(w, frame);
+        if (v == NEED_LOOP)
+            lane->in.at = at; /* to be looked at again when there is one */
+        if (v != HANDLED)
+            return v;
+    }
+    *ret_more = agx_inbuf_peek(&lane->in, &frame, NULL) > 0;
+    return HANDLED;
+}
+
+static int end_of_lane(struct worker *w)
+{
+    return on_shutdown(w, AGX_WORKER_EOF_GRACE_MS) == FAILED ? -1 : 0;
+}
+
+int agx_worker_turn(struct worker *w)
+{
+    struct lane *lane = &w->lanes[AGX_LANE_LOOP];
+    _cleanup_py_ PyObject *r = NULL;
+    struct agx_str frame;
+    enum verdict v;
+    bool more, outer = w->in_turn;
+
+    if (agx_inbuf_peek(&lane->in, &frame, NULL) == 0)
+        fill(w);
+    w->in_turn = true;
+    v = handle_buffered(w, &more);
+    w->in_turn = outer;
+    if (v == FAILED)
+        return -1;
+    if (more) {
+        r = PyObject_CallFunctionObjArgs(w->aio.call_soon, w->aio.on_readable, NULL);
+        if (!r)
+            return -1;
+    }
+    agx_worker_flush(w);
+    return lane->eof && !w->stopping ? end_of_lane(w) : 0;
+}
+
+void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
+                     struct agx_str frame)
+{
+    struct note *n = malloc(sizeof(*n) + frame.len);
+    uint64_t one = 1;
+
+    if (!n) {
+        if (take_call)
+            agx_call_fail_text(take_call, "MemoryError", "no memory for the call", false, true);
+        Py_XDECREF((PyObject *)take_call);
+        Py_XDECREF(take_awaitable);
+        return;
+    }
+    *n = (struct note){ .call = take_call, .awaitable = take_awaitable, .len = frame.len };
+    if (frame.len > 0)
+        memcpy(n->frame, frame.ptr, frame.len);
+    *w->notes_last = n;
+    w->notes_last = &n->next;
+    (void)!write(w->wake_fd, &one, sizeof(one));
+}
+
+static int start_awaitable(struct call *c, PyObject *awaitable)
+{
+    _cleanup_py_ PyObject *coroutine =
+        PyObject_CallFunctionObjArgs(c->w->glue.await_it, awaitable, NULL);
+
+    if (coroutine)
+        return agx_worker_start_task(c, coroutine);
+    agx_call_fail(c, PHASE_RUN, false);
+    return 0;
+}
+
+/* A call from the thread lane that belongs here, or whose callable was unknown there. */
+static int start_noted(struct worker *w, struct call *c, struct agx_str frame)
+{
+    struct agx_worker_frame f;
+
+    if (agx_worker_frame_parse(frame, &f, NULL) < 0)
+        return 0; /* it was parsed before */
+    if (!c->plan)
+        c->plan = plan_of(w, &f);
+    if (c->plan)
+        return dispatch(c, &f, frame, AGX_LANE_THREAD);
+    if (PyErr_ExceptionMatches(PyExc_SystemExit) || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+        return -1;
+    agx_call_fail(c, PHASE_LOAD, false);
+    return 0;
+}
+
+static int handle_note(struct worker *w, struct note *n)
+{
+    if (!n->call)
+        return handle(w, agx_str_bytes(n->frame, n->len)) == FAILED ? -1 : 0;
+    if (n->call->cancelled) {
+        agx_call_cancelled(n->call, false);
+        return 0;
+    }
+    if (n->awaitable)
+        return start_awaitable(n->call, n->awaitable);
+    return start_noted(w, n->call, agx_str_bytes(n->frame, n->len));
+}
+
+int agx_worker_notes(struct worker *w)
+{
+    bool outer = w->in_turn;
+    uint64_t count;
+    int r = 0;
+
+    (void)!read(w->wake_fd, &count, sizeof(count));
+    w->in_turn = true;
+    while (w->notes && r == 0) {
+        struct note *n = w->notes;
+
+        w->notes = n->next;
+        if (!w->notes)
+            w->notes_last = &w->notes;
+        r = handle_note(w, n);
+        Py_XDECREF((PyObject *)n->call);
+        Py_XDECREF(n->awaitable);
+        free(n);
+    }
+    w->in_turn = outer;
+    if (r == 0)
+        agx_worker_flush(w);
+    return r;
+}
+
+static void wake_drained(struct worker *w)
+{
+    _cleanup_py_ PyObject *waiting = w->drained;
+
+    w->drained = PyList_New(0);
+    for (Py_ssize_t i = 0; waiting && i < PyList_Size(waiting); i++) {
+        PyObject *future = PyList_GetItem(waiting, i);
+        _cleanup_py_ PyObject *done = PyObject_CallMethodObjArgs(future, agx_names.done, NULL);
+        _cleanup_py_ PyObject *r = NULL;
+
+        if (done == Py_False)
+            r = PyObject_CallMethodObjArgs(future, agx_names.set_result, Py_None, NULL);
+        PyErr_Clear();
+    }
+}
+
+static void want_writer(struct worker *w, bool on)
+{
+    _cleanup_py_ PyObject *r = NULL, *fd = NULL;
+
+    if (!w->aio.loop || w->writer_added == on)
+        return;
+    fd = PyLong_FromLong(w->lanes[AGX_LANE_LOOP].fd);
+    if (on && fd)
+        r = PyObject_CallFunctionObjArgs(w->aio.add_writer, fd, w->aio.on_writable, NULL);
+    else if (fd)
+        r = PyObject_CallFunctionObjArgs(w->aio.remove_writer, fd, NULL);
+    w->writer_added = on;
+    PyErr_Clear();
+}
+
+/* Sends what the socket takes; the rest goes when it can be written to. Never blocks. */
+void agx_worker_flush(struct worker *w)
+{
+    struct agx_str next;
+
+    while (!w->out_broken && (next = agx_outq_next(&w->out)).len > 0) {
+        ssize_t n =
+            send(w->lanes[AGX_LANE_LOOP].fd, next.ptr, next.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n >= 0)
+            agx_outq_written(&w->out, (size_t)n);
+        else if (errno == EAGAIN)
+            break;
+        else if (errno != EINTR)
+            w->out_broken = true; /* its end of file will be read */
+    }
+    if (w->out_broken) {
+        agx_outq_done(&w->out);
+        agx_outq_init(&w->out);
+    }
+    want_writer(w, agx_outq_waiting(&w->out) > 0);
+    if (agx_outq_waiting(&w->out) <= AGX_OUT_HIGH / 2 && PyList_Size(w->drained) > 0)
+        wake_drained(w);
+}
+
+/* At the end of this turn, or of the loop's. */
+void agx_worker_flush_soon(struct worker *w)
+{
+    _cleanup_py_ PyObject *r = NULL;
+
+    if (w->in_turn || w->flush_scheduled || w->writer_added || !w->aio.loop)
+        return;
+    w->flush_scheduled = true;
+    r = PyObject_CallFunctionObjArgs(w->aio.call_soon, w->aio.flush, NULL);
+    if (!r) {
+        PyErr_Clear();
+        w->flush_scheduled = false;
+    }
+}
+
+/* Waits for frames, notes, or room for output. */
+static void wait_for_events(struct worker *w)
+{
+    struct pollfd fds[] = {
+        { .fd = w->lanes[AGX_LANE_LOOP].fd, .events = POLLIN },
+        { .fd = w->wake_fd, .events = POLLIN },
+    };
+
+    if (agx_outq_waiting(&w->out) > 0)
+        fds[0].events |= POLLOUT;
+    Py_BEGIN_ALLOW_THREADS;
+    (void)poll(fds, AGX_ARRAY_LEN(fds), -1);
+    Py_END_ALLOW_THREADS;
+}
+
+int agx_worker_wait(struct worker *w)
+{
+    struct lane *lane = &w->lanes[AGX_LANE_LOOP];
+    enum verdict v;
+    bool more;
+
+    for (;;) {
+        v = handle_buffered(w, &more);
+        agx_worker_flush(w);
+        if (v == FAILED || PyErr_CheckSignals() < 0)
+            return -1;
+        if (v == NEED_LOOP || w->notes)
+            return 1;
+        if (lane->eof)
+            return w->calls.len > 0;
+        if (!more) {
+            wait_for_events(w);
+            fill(w);
+        }
+    }
+}

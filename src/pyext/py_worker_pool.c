@@ -1,0 +1,616 @@
+/*
+ * py_worker_pool.c: the threads that run plain functions.
+ *
+ * One thread leads: it reads the thread lane and runs each function itself, from frame to answer
+ * without handing anything over. While it is inside a function nobody reads; the watchdog sees a
+ * leader that has been in one call for a millisecond and makes another thread the leader. The old
+ * one, when its function returns, finds itself replaced and becomes a follower.
+ *
+ *      LEAD --in one call for too long--> FOLLOW --backlog--> RUN --> FOLLOW
+ *        ^                                  |
+ *        +---------- promoted --------------+--idle for long--> gone
+ *
+ * Calls from the loop lane, and those that come while as many functions run as may, wait in the
+ * backlog for any thread. One thread more than the limit may exist: it only reads, so that frames
+ * of other kinds are never held up by functions that block.
+ *
+ * Invariants: (1) at most one leader, and only it touches the lane's input buffer; (2) nothing
+ * points into that buffer when the leader marks itself busy, because another may use it from then
+ * on; (3) `busy` belongs to the leader of the moment.
+ */
+#include "pyext/py_worker.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "base/banned.h"
+
+enum { IDLE_SECONDS = 10, KEEP_THREADS = 4, QUIET_TICKS = 50 };
+
+/* More answers than this waiting for a server that does not read: threads wait too. */
+#define OUT_MAX ((size_t)4 << 20)
+
+struct thread {
+    struct worker *w;
+    struct thread *next; /* in the list of idle ones */
+    pthread_cond_t cond;
+    bool woken; /* it was taken off the list */
+};
+
+static void *thread_main(void *arg);
+static void *watchdog_main(void *arg);
+
+/* ---- output ---- */
+
+/* All of it, waiting as long as it takes. The GIL is not held. */
+static bool write_all(int fd, const uint8_t *p, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            struct pollfd wait = { .fd = fd, .events = POLLOUT };
+
+            (void)poll(&wait, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One batch: at once where the socket has room, else without the GIL. */
+static void write_batch(struct worker *w, struct agx_buf *batch)
+{
+    int fd = w->lanes[AGX_LANE_THREAD].fd;
+    ssize_t n = send(fd, batch->data, batch->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    size_t done = n > 0 ? (size_t)n : 0;
+    bool ok = n >= 0 || errno == EAGAIN || errno == EINTR;
+
+    if (ok && done < batch->len) {
+        Py_BEGIN_ALLOW_THREADS;
+        ok = write_all(fd, batch->data + done, batch->len - done);
+        Py_END_ALLOW_THREADS;
+    }
+    if (!ok)
+        w->thread_out.broken = true;
+}
+
+void agx_pool_flush(struct worker *w)
+{
+    struct thread_out *o = &w->thread_out;
+
+    if (o->writing)
+        return;
+    o->writing = true;
+    while (o->waiting.len > 0 && !o->broken) {
+        struct agx_buf batch = o->waiting;
+
+        o->waiting = (struct agx_buf)AGX_BUF_INIT(SIZE_MAX);
+        write_batch(w, &batch);
+        if (o->waiting.len == 0 && batch.cap <= AGX_OUT_KEEP && !o->waiting.data) {
+            agx_buf_clear(&batch);
+            o->waiting = batch; /* its memory serves again */
+        } else {
+            agx_buf_done(&batch);
+        }
+    }
+    o->writing = false;
+}
+
+static bool is_leader(struct worker *w, const struct thread *t)
+{
+    bool is;
+
+    pthread_mutex_lock(&w->pool.mutex);
+    is = w->pool.leader == t;
+    pthread_mutex_unlock(&w->pool.mutex);
+    return is;
+}
+
+void agx_pool_send(struct worker *w, const struct agx_buf *scratch)
+{
+    struct thread_out *o = &w->thread_out;
+
+    while (o->waiting.len > OUT_MAX && !o->broken) {
+        Py_BEGIN_ALLOW_THREADS;
+        (void)poll(NULL, 0, 1);
+        Py_END_ALLOW_THREADS;
+    }
+    if (o->broken)
+        return;
+    if (o->waiting.len == 0)
+        o->since_us = agx_clock_us();
+    if (agx_buf_append(&o->waiting, agx_buf_peek(scratch)) < 0)
+        o->broken = true; /* no memory for an answer: the server must not wait for it */
+}
+
+/* After an answer: now, unless the leader has more calls at hand, whose answers can go along. */
+static void flush_after_call(struct worker *w, const struct thread *t)
+{
+    struct agx_str frame;
+
+    if (is_leader(w, t) && agx_inbuf_peek(&w->lanes[AGX_LANE_THREAD].in, &frame, NULL) > 0 &&
+        agx_clock_us() - w->thread_out.since_us < AGX_WORKER_FLUSH_US)
+        return;
+    agx_pool_flush(w);
+}
+
+/* ---- threads and their roles; the mutex is held where a function's name ends in _locked ---- */
+
+static bool spawn_locked(struct worker *w, struct thread **ret_thread)
+{
+    struct thread *t = calloc(1, sizeof(*t));
+    pthread_attr_t attr;
+    pthread_t id;
+    bool ok;
+
+    if (!t)
+        return false;
+    t->w = w;
+    (void)pthread_cond_init(&t->cond, NULL);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    ok = pthread_create(&id, &attr, thread_main, t) == 0;
+    (void)pthread_attr_destroy(&attr);
+    if (!ok) {
+        (void)pthread_cond_destroy(&t->cond);
+        free(t);
+        return false;
+    }
+    w->pool.n_threads++;
+    *ret_thread = t;
+    return true;
+}
+
+/* An idle thread, woken, or a new one; NULL when there may be no more. */
+static struct thread *recruit_locked(struct worker *w)
+{
+    struct pool *p = &w->pool;
+    struct thread *t = p->idle;
+
+    if (t) {
+        p->idle = t->next;
+        t->woken = true;
+        (void)pthread_cond_signal(&t->cond);
+        return t;
+    }
+    if (p->n_threads > p->max || !spawn_locked(w, &t))
+        return NULL;
+    return t;
+}
+
+void agx_pool_submit(struct worker *w, struct call *take_call)
+{
+    struct pool *p = &w->pool;
+
+    pthread_mutex_lock(&p->mutex);
+    take_call->next = NULL;
+    *p->backlog_last = take_call;
+    p->backlog_last = &take_call->next;
+    if (p->running < p->max)
+        (void)recruit_locked(w);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* A call that waits, if one more may run. Owned. */
+static struct call *take_backlog_locked(struct pool *p)
+{
+    struct call *c = p->backlog;
+
+    if (!c || p->running >= p->max)
+        return NULL;
+    p->backlog = c->next;
+    if (!p->backlog)
+        p->backlog_last = &p->backlog;
+    p->running++;
+    return c;
+}
+
+static void unlist_locked(struct pool *p, struct thread *t)
+{
+    struct thread **at = &p->idle;
+
+    while (*at && *at != t)
+        at = &(*at)->next;
+    if (*at)
+        *at = t->next;
+}
+
+/* Waits on the list of idle threads; the mutex is held, the GIL is let go. False: it was long. */
+static bool idle_locked(struct pool *p, struct thread *t)
+{
+    struct timespec until;
+    PyThreadState *state;
+    bool woken;
+    int r = 0;
+
+    t->woken = false;
+    t->next = p->idle;
+    p->idle = t;
+    state = PyEval_SaveThread();
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_SECONDS;
+    while (!t->woken && r == 0)
+        r = pthread_cond_timedwait(&t->cond, &p->mutex, &until);
+    woken = t->woken;
+    if (!woken)
+        unlist_locked(p, t);
+    pthread_mutex_unlock(&p->mutex);
+    PyEval_RestoreThread(state);
+    pthread_mutex_lock(&p->mutex);
+    return woken;
+}
+
+enum role { ROLE_LEAD, ROLE_RUN, ROLE_GONE };
+
+/* What this thread does next; *ret_call (owned) for ROLE_RUN. The GIL is held. */
+static enum role next_role(struct worker *w, struct thread *t, struct call **ret_call)
+{
+    struct pool *p = &w->pool;
+    enum role role;
+
+    pthread_mutex_lock(&p->mutex);
+    for (;;) {
+        if (p->leader == t || (!p->leader && !w->lanes[AGX_LANE_THREAD].eof)) {
+            p->leader = t;
+            p->busy = 0;
+            role = ROLE_LEAD;
+            break;
+        }
+        *ret_call = take_backlog_locked(p);
+        if (*ret_call) {
+            role = ROLE_RUN;
+            break;
+        }
+        if (!idle_locked(p, t) && p->n_threads > KEEP_THREADS && !p->backlog && p->leader != t) {
+            p->n_threads--;
+            role = ROLE_GONE;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&p->mutex);
+    return role;
+}
+
+/* ---- the watchdog ---- */
+
+/* The leader enters a function: from here on it may be replaced. False: too many run already. */
+static bool enter_call(struct worker *w)
+{
+    struct pool *p = &w->pool;
+    bool may;
+
+    pthread_mutex_lock(&p->mutex);
+    may = p->running < p->max;
+    if (may) {
+        p->running++;
+        p->busy = ++p->started;
+        if (!p->watching) {
+            p->watching = true;
+            (void)pthread_cond_signal(&p->watch);
+        }
+    }
+    pthread_mutex_unlock(&p->mutex);
+    return may;
+}
+
+static void leave_call(struct worker *w, const struct thread *t)
+{
+    struct pool *p = &w->pool;
+
+    pthread_mutex_lock(&p->mutex);
+    p->running--;
+    if (p->leader == t)
+        p->busy = 0;
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* The leader is stuck: another takes the lane. Where none can, it stays as it is until one ends. */
+static void promote_locked(struct worker *w)
+{
+    struct thread *t = recruit_locked(w);
+
+    if (t) {
+        w->pool.leader = t;
+        w->pool.busy = 0;
+    }
+}
+
+/* Needs no GIL: it sees numbers only. Sleeps for good while no calls come. */
+static void *watchdog_main(void *arg)
+{
+    static const struct timespec tick = { .tv_nsec = AGX_WORKER_SLOW_US * 1000 };
+    struct worker *w = arg;
+    struct pool *p = &w->pool;
+    unsigned quiet = 0;
+
+    pthread_mutex_lock(&p->mutex);
+    for (;;) {
+        uint64_t seen = p->busy, started = p->started;
+
+        while (!p->watching)
+            (void)pthread_cond_wait(&p->watch, &p->mutex);
+        pthread_mutex_unlock(&p->mutex);
+        (void)nanosleep(&tick, NULL);
+        pthread_mutex_lock(&p->mutex);
+        if (seen > 0 && p->busy == seen)
+            promote_locked(w);
+        quiet = p->started == started && p->busy == 0 ? quiet + 1 : 0;
+        if (quiet > QUIET_TICKS) {
+            quiet = 0;
+            p->watching = false;
+        }
+    }
+    return NULL;
+}
+
+/* ---- running a function ---- */
+
+static bool is_builtin_value(PyObject *v)
+{
+    PyTypeObject *t = Py_TYPE(v);
+
+    return v == Py_None || t == &PyLong_Type || t == &PyUnicode_Type || t == &PyDict_Type ||
+           t == &PyList_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyBytes_Type ||
+           t == &PyTuple_Type;
+}
+
+/*
+ * Calls the function in a context of its own. While `tid` is set a cancel raises CancelledError in
+ * this thread; afterwards one that has not been raised yet is taken back, so that it cannot hit
+ * what this thread does next. Both happen under the GIL, as does the cancel. New.
+ */
+static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kwargs)
+{
+    struct worker *w = c->w;
+    _cleanup_py_ PyObject *context = PyObject_CallNoArgs(w->context_type), *run = NULL;
+    PyObject *value = NULL;
+
+    run = context ? PyObject_GetAttr(context, agx_names.run) : NULL;
+    if (!run)
+        return NULL;
+    c->tid = PyThread_get_thread_ident();
+    value = PyObject_Call(run, args, kwargs);
+    if (value && (PyObject *)Py_TYPE(value) == w->generator_type)
+        agx_py_set(&value, PyObject_CallFunctionObjArgs(w->glue.collect, value, NULL));
+    if (c->exc_sent)
+        (void)PyThreadState_SetAsyncExc(c->tid, NULL);
+    c->tid = 0;
+    return value;
+}
+
+static void answer(struct call *c, PyObject *value)
+{
+    if (!value)
+        agx_call_fail(c, PHASE_RUN, true);
+    else if (!is_builtin_value(value) &&
+             PyObject_HasAttr((PyObject *)Py_TYPE(value), agx_names.await_))
+        agx_worker_note(c->w, (struct call *)Py_NewRef((PyObject *)c), Py_NewRef(value),
+                        (struct agx_str){ 0 });
+    else
+        agx_call_finish(c, value, true);
+}
+
+/* A plain function with the arguments as they came. */
+static void run_call(struct call *c, PyObject *args, PyObject *kwargs)
+{
+    _cleanup_py_ PyObject *bound = NULL, *bound_kwargs = NULL, *value = NULL;
+
+    if (c->cancelled) {
+        agx_call_cancelled(c, true);
+        return;
+    }
+    if (agx_plan_bind(c->plan, args, kwargs, 1, &bound, &bound_kwargs) < 0) {
+        agx_call_fail(c, PHASE_BIND, true);
+        return;
+    }
+    PyTuple_SetItem(bound, 0, Py_NewRef(c->plan->fn));
+    value = call_interruptibly(c, bound, bound_kwargs);
+    answer(c, value);
+}
+
+static void run_backlog(struct worker *w, struct thread *t, struct call *take_call)
+{
+    _cleanup_py_ PyObject *args = NULL, *kwargs = NULL;
+    struct call *c = take_call;
+    struct agx_worker_frame f;
+
+    if (agx_worker_frame_parse(agx_str_bytes(c->frame, c->frame_len), &f, NULL) == 0) {
+        args = agx_call_args(w, &f);
+        kwargs = args ? agx_call_kwargs(w, &f) : NULL;
+    }
+    if (kwargs)
+        run_call(c, args, kwargs);
+    else
+        agx_call_fail(c, PHASE_BIND, true);
+    Py_DECREF((PyObject *)c);
+    leave_call(w, t);
+    agx_pool_flush(w);
+}
+
+/* ---- leading ---- */
+
+/* Was this call cancelled before we read it? Older ones never were ours. */
+static bool was_cancelled(struct worker *w, uint64_t id)
+{
+    unsigned kept = 0;
+    bool found = false;
+
+    for (unsigned i = 0; i < w->n_early; i++) {
+        found = found || w->early[i] == id;
+        if (w->early[i] > id)
+            w->early[kept++] = w->early[i];
+    }
+    w->n_early = kept;
+    return found;
+}
+
+/* A plan that this thread may use: loaded before, or known to need no import. New or NULL. */
+static struct plan *plan_here(struct worker *w, const struct agx_worker_frame *f)
+{
+    _cleanup_py_ PyObject *key = agx_worker_plan_key(f);
+    struct plan *p = NULL;
+    bool known = false;
+
+    if (key)
+        p = agx_worker_find_plan(w, key, &known);
+    if (p)
+        return (struct plan *)Py_NewRef((PyObject *)p);
+    if (known)
+        p = agx_worker_load_plan(w, key, f->by_target);
+    PyErr_Clear(); /* the main thread will try again, and say what is wrong */
+    return p;
+}
+
+/* The leader runs the call itself. The frame is not used any more when it is inside. */
+static void lead_call(struct worker *w, struct thread *t, struct call *c,
+                      const struct agx_worker_frame *f, struct agx_str frame)
+{
+    _cleanup_py_ PyObject *args = agx_call_args(w, f), *kwargs = NULL;
+
+    kwargs = args ? agx_call_kwargs(w, f) : NULL;
+    if (!kwargs) {
+        agx_call_fail(c, PHASE_BIND, true);
+    } else if (enter_call(w)) {
+        run_call(c, args, kwargs);
+        leave_call(w, t);
+    } else if (agx_call_keep_frame(c, frame) == 0) {
+        agx_pool_submit(w, (struct call *)Py_NewRef((PyObject *)c));
+        return;
+    } else {
+        agx_call_fail(c, PHASE_LOAD, true);
+    }
+    flush_after_call(w, t);
+}
+
+static void on_thread_call(struct worker *w, struct thread *t, const struct agx_worker_frame *f,
+                           struct agx_str frame)
+{
+    struct call *c = f->id > 0 ? agx_call_new(w, f) : NULL;
+
+    PyErr_Clear();
+    if (!c)
+        return;
+    w->thread_last_id = AGX_MAX(w->thread_last_id, f->id);
+    if (w->n_early > 0 && was_cancelled(w, f->id)) {
+        agx_call_cancelled(c, true);
+    } else if (f->bad) {
+        agx_call_fail_text(c, "BadFrame", f->bad, false, true);
+    } else {
+        c->plan = plan_here(w, f);
+        if (!c->plan || c->plan->mode != PLAN_THREAD)
+            agx_worker_note(w, (struct call *)Py_NewRef((PyObject *)c), NULL, frame);
+        else if (agx_worker_check_shape(c, f, true))
+            lead_call(w, t, c, f, frame);
+    }
+    Py_DECREF((PyObject *)c);
+}
+
+static void on_thread_frame(struct worker *w, struct thread *t, struct agx_str frame)
+{
+    struct agx_worker_frame f;
+
+    if (agx_worker_frame_parse(frame, &f, NULL) < 0)
+        w->lanes[AGX_LANE_THREAD].eof = true;
+    else if (f.type == AGX_WF_CALL)
+        on_thread_call(w, t, &f, frame);
+    else if (f.type != AGX_WF_UNKNOWN)
+        agx_worker_note(w, NULL, NULL, frame); /* for a call that runs on the loop */
+}
+
+/* Waits for bytes, without the GIL. */
+static void read_lane(struct worker *w, struct lane *lane)
+{
+    uint8_t *at;
+    size_t room;
+    ssize_t n;
+
+    agx_pool_flush(w);
+    if (agx_inbuf_room(&lane->in, &at, &room, NULL) < 0) {
+        lane->eof = true;
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    n = recv(lane->fd, at, room, 0);
+    if (n < 0 && errno == EAGAIN) {
+        struct pollfd wait = { .fd = lane->fd, .events = POLLIN };
+
+        (void)poll(&wait, 1, -1);
+        errno = EINTR;
+    }
+    Py_END_ALLOW_THREADS;
+    if (n > 0)
+        agx_inbuf_read(&lane->in, (size_t)n);
+    else if (n == 0 || errno != EINTR)
+        lane->eof = true;
+}
+
+static void lead(struct worker *w, struct thread *t)
+{
+    struct lane *lane = &w->lanes[AGX_LANE_THREAD];
+
+    while (is_leader(w, t)) {
+        struct agx_str frame;
+        int r = agx_inbuf_peek(&lane->in, &frame, NULL);
+
+        if (r < 0)
+            lane->eof = true;
+        if (lane->eof) {
+            pthread_mutex_lock(&w->pool.mutex);
+            w->pool.leader = NULL;
+            pthread_mutex_unlock(&w->pool.mutex);
+            agx_pool_flush(w);
+            return;
+        }
+        if (r > 0) {
+            agx_inbuf_used(&lane->in);
+            on_thread_frame(w, t, frame);
+        } else {
+            read_lane(w, lane);
+        }
+    }
+}
+
+static void *thread_main(void *arg)
+{
+    struct thread *t = arg;
+    struct worker *w = t->w;
+    PyGILState_STATE state = PyGILState_Ensure();
+    struct call *call = NULL;
+    enum role role;
+
+    while ((role = next_role(w, t, &call)) != ROLE_GONE) {
+        if (role == ROLE_LEAD)
+            lead(w, t);
+        else
+            run_backlog(w, t, call);
+    }
+    PyGILState_Release(state);
+    (void)pthread_cond_destroy(&t->cond);
+    free(t);
+    return NULL;
+}
+
+int agx_pool_start(struct worker *w)
+{
+    struct pool *p = &w->pool;
+    struct thread *first;
+    pthread_t id;
+    bool ok;
+
+    pthread_mutex_lock(&p->mutex);
+    ok = spawn_locked(w, &first) && pthread_create(&id, NULL, watchdog_main, w) == 0;
+    pthread_mutex_unlock(&p->mutex);
+    if (ok && pthread_detach(id) == 0)
+        return 0;
+    PyErr_SetString(PyExc_RuntimeError, "cannot start a thread");
+    return -1;
+}
