@@ -174,6 +174,13 @@
 #define AGX_PROVE_MS 5000
 #define AGX_UNPROVEN_MAX 64
 
+/* The largest message of such a client: a CONNECT packet with room for a long token. */
+#define AGX_UNPROVEN_BYTES ((size_t)64 << 10)
+
+/* How long an ended session keeps its last words for a polling client that is between two requests.
+ */
+#define AGX_EIO_LAST_WORDS_MS 2000
+
 /* How long calls may go on after the server was told to stop. */
 #define AGX_GRACE_MS 5000
 

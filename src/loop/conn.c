@@ -38,6 +38,7 @@ struct agx_conn {
     bool redeliver;    /* data() is due for what is held */
     bool was_slow;     /* more than out_high bytes were waiting: drained() is due */
     bool eof;          /* the peer's direction has ended */
+    bool mute;         /* the peer has closed: what we send is dropped, what it sent is read */
     bool in_dirty;     /* in the group's list of those to look at in this turn */
     uint64_t due_ms;   /* deadline in loop time, 0: none */
     uint64_t armed_ms; /* when the timer fires: not after due_ms */
@@ -141,6 +142,8 @@ static void flush(struct agx_conn *c)
 {
     if (agx_conn_queued(c) > c->group->config.out_high)
         c->was_slow = true; /* also when the kernel takes it all at once: somebody may wait */
+    if (c->mute)
+        c->out_at = c->out.len;
     while (c->out_at < c->out.len && c->state != CONN_CLOSED) {
         size_t left = c->out.len - c->out_at;
         ssize_t n = send(c->fd, c->out.data + c->out_at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -149,6 +152,11 @@ static void flush(struct agx_conn *c)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             break;
+        if (n < 0 && errno == EPIPE && c->state == CONN_OPEN && may_read(c)) {
+            c->mute = true;
+            c->out_at = c->out.len;
+            break;
+        }
         if (n < 0) {
             fail(c, errno, "send to a connection");
             return;
@@ -205,8 +213,9 @@ static void reached_eof(struct agx_conn *c)
         agx_conn_close(c);
 }
 
-/* One system call: the user's room first, then the shared buffer (or behind what is held). */
-static void read_some(struct agx_conn *c)
+/* One system call: the user's room first, then the shared buffer (or behind what is held). True
+ * when something came. */
+static bool read_some(struct agx_conn *c)
 {
     struct agx_conn_group *g = c->group;
     uint8_t *room = NULL, *buf = g->scratch;
@@ -218,7 +227,7 @@ static void read_some(struct agx_conn *c)
         size = AGX_MIN(size, g->config.held_max - c->held.len);
         if (agx_buf_reserve(&c->held, size) < 0) {
             fail(c, ENOMEM, "keep bytes of a connection");
-            return;
+            return false;
         }
         buf = c->held.data + c->held.len;
     } else if (c->ops->want && c->state == CONN_OPEN) {
@@ -228,14 +237,14 @@ static void read_some(struct agx_conn *c)
     if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
             fail(c, errno, "read from a connection");
-        return;
+        return false;
     }
     if (n == 0) {
         reached_eof(c);
-        return;
+        return true;
     }
     if (c->state != CONN_OPEN)
-        return; /* lingering: dropped */
+        return true; /* lingering: dropped */
     in_room = AGX_MIN((size_t)n, room_len);
     if (in_room > 0)
         c->ops->filled(c->user, in_room);
@@ -247,6 +256,7 @@ static void read_some(struct agx_conn *c)
 
         hold(c, buf + len - left, left);
     }
+    return true;
 }
 
 /* libuv tells of an error on a descriptor without saying which. */
@@ -264,13 +274,17 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct agx_conn *c = container_of(poll, struct agx_conn, poll);
 
     if (status < 0) {
-        fail(c, socket_error(c->fd), "watch a connection");
+        /* libuv has stopped watching. What the peer sent before the error is still there. */
+        c->events = 0;
+        if (!may_read(c) || (!read_some(c) && c->state != CONN_CLOSED))
+            fail(c, socket_error(c->fd), "watch a connection");
+        update_poll(c);
         return;
     }
     if (events & UV_WRITABLE)
         flush(c);
     if ((events & UV_READABLE) && may_read(c))
-        read_some(c);
+        (void)read_some(c);
     update_poll(c);
 }
 

@@ -50,6 +50,7 @@ struct agx_eio_session {
     void *user;
     char sid[SID_LEN + 1];
     bool ended;
+    bool leaving;   /* ended, but a polling client has not fetched its last packets yet */
     bool announced; /* open() was called, so close() must be */
     bool paused;
     bool awaiting_pong;
@@ -61,6 +62,7 @@ struct agx_eio_session {
     struct agx_exchange *post; /* waits until reading is resumed */
     struct eio_unit *first, **last;
     size_t queued;
+    size_t message_max; /* what the client may send in one message or polling request */
     uv_timer_t ping;
     uv_timer_t answer; /* 0 ms: the end of the turn, so that one GET takes all that it can */
     unsigned n_open;   /* handles */
@@ -80,6 +82,10 @@ int agx_eio_session_hello(const struct agx_eio_session *s, bool upgrade,
                           struct agx_buf *out) AGX_MUST_CHECK;
 void agx_eio_session_receive(struct agx_eio_session *s, const struct agx_eio_packet *p);
 void agx_eio_session_set_get(struct agx_eio_session *s, struct agx_exchange *x);
+/* For a session that is leaving: hands out what is left and ends it. */
+void agx_eio_session_last_words(struct agx_eio_session *s, struct agx_exchange *x);
+/* Ends a session that is leaving. */
+void agx_eio_session_finish(struct agx_eio_session *s);
 /* Its link is active now: what was queued goes there. */
 void agx_eio_session_upgraded(struct agx_eio_session *s);
 /* An active link is empty again after it was slow. */

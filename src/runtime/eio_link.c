@@ -218,6 +218,7 @@ struct eio_link *agx_eio_link_new(struct agx_eio_session *s, struct agx_exchange
     l->session = s;
     l->state = state;
     agx_ws_init(&l->ws, AGX_WS_SERVER, s->server->config.message_max);
+    l->ws.max = s->message_max;
     s->server->n_alive++;
     l->conn = agx_exchange_take_conn(x, &link_ops, l);
     if (state != LINK_ACTIVE)

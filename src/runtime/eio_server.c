@@ -56,8 +56,12 @@ struct agx_eio_server *agx_eio_server_close(struct agx_eio_server *sv)
     if (!sv)
         return NULL;
     sv->closing = true;
-    for (size_t at = 0; agx_map_next(&sv->sessions, &at, NULL, &s); at = 0)
-        agx_eio_session_close(s, AGX_WS_RESTART, "the server stops");
+    for (size_t at = 0; agx_map_next(&sv->sessions, &at, NULL, &s); at = 0) {
+        if (((struct agx_eio_session *)s)->leaving)
+            agx_eio_session_finish(s);
+        else
+            agx_eio_session_close(s, AGX_WS_RESTART, "the server stops");
+    }
     agx_eio_server_released(sv);
     return NULL;
 }
@@ -216,6 +220,15 @@ static void handle_post(struct agx_eio_session *s, struct agx_exchange *x)
     }
 }
 
+struct agx_eio_session *agx_eio_server_find(const struct agx_eio_server *sv,
+                                            const struct agx_http_head *head)
+{
+    struct agx_str sid;
+
+    return agx_http_query_get(head->query, AGX_STR("sid"), &sid) ? agx_map_get(&sv->sessions, sid)
+                                                                 : NULL;
+}
+
 void agx_eio_server_request(struct agx_eio_server *sv, struct agx_exchange *x)
 {
     struct agx_str query = x->head.query, method = x->head.method, transport, sid, eio;
@@ -239,6 +252,10 @@ void agx_eio_server_request(struct agx_eio_server *sv, struct agx_exchange *x)
         agx_eio_answer(x, 405, AGX_STR("text/plain"), AGX_STR("Method Not Found"));
     } else if (!s) {
         answer_bad(x, AGX_STR("Invalid session "), has_sid ? sid : AGX_STR("None"));
+    } else if (s->leaving && agx_str_eq(method, AGX_STR("GET")) && !websocket) {
+        agx_eio_session_last_words(s, x);
+    } else if (s->leaving) {
+        answer_bad(x, AGX_STR("Invalid session "), sid);
     } else if (agx_str_eq(method, AGX_STR("GET"))) {
         handle_get(s, x, websocket);
     } else {
@@ -248,11 +265,8 @@ void agx_eio_server_request(struct agx_eio_server *sv, struct agx_exchange *x)
 
 void agx_eio_server_oversize(struct agx_eio_server *sv, struct agx_exchange *x)
 {
-    struct agx_eio_session *s = NULL;
-    struct agx_str sid;
+    struct agx_eio_session *s = agx_eio_server_find(sv, &x->head);
 
-    if (agx_http_query_get(x->head.query, AGX_STR("sid"), &sid))
-        s = agx_map_get(&sv->sessions, sid);
     if (s)
         agx_eio_session_close(s, AGX_WS_TOO_BIG, "a polling request is too long");
     answer_bad_request(x);

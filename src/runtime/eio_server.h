@@ -58,6 +58,12 @@ void agx_eio_server_gone(struct agx_eio_server *sv, struct agx_exchange *x);
 
 /* Borrowed; lives as long as the session. */
 const char *agx_eio_session_peek_sid(const struct agx_eio_session *s);
+/* The session that a request names; NULL: none. */
+struct agx_eio_session *agx_eio_server_find(const struct agx_eio_server *sv,
+                                            const struct agx_http_head *head);
+/* The largest message that the client may send; at first the server's. Requests over polling are
+ * the owner's to check, for it sees their heads. */
+void agx_eio_session_limit(struct agx_eio_session *s, size_t message_max);
 void agx_eio_session_set_user(struct agx_eio_session *s, void *user);
 void *agx_eio_session_user(const struct agx_eio_session *s);
 

@@ -6,8 +6,9 @@
  * Invariants:
  *  (1) a unit (text and attachment) is queued whole, and answered or sent whole, in order;
  *  (2) while the link is not active, everything waits in the queue, and a polling client gets it;
- *  (3) an ended session is out of the map, has no exchange and no link, and sends nothing. Its
- *      memory goes with its last timer, after close().
+ *  (3) an ended session has no exchange and no link, and takes nothing more to send. Its memory
+ * goes with its last timer, after close(). It is out of the map, unless it is leaving: then a
+ *      polling client may still fetch, for a short time, what was sent before the end.
  */
 #include "runtime/eio_internal.h"
 
@@ -52,6 +53,7 @@ int agx_eio_session_new(struct agx_eio_server *sv, struct agx_eio_session **ret_
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a session");
     s->server = sv;
     s->last = &s->first;
+    s->message_max = sv->config.message_max;
     r = make_sid(s->sid, err);
     if (r < 0) {
         free(s);
@@ -138,9 +140,10 @@ static void answer_get(struct agx_eio_session *s, struct agx_str body)
     agx_eio_answer(x, 200, AGX_STR("text/plain; charset=UTF-8"), body);
 }
 
-/* As many units as one body may hold. */
+/* As many units as one body may hold; after the last ones of an ended session the close packet. */
 static void answer_get_from_queue(struct agx_eio_session *s)
 {
+    static const struct agx_eio_packet close = { AGX_EIO_CLOSE, false, { "", 0 } };
     _cleanup_buf_ struct agx_buf body = AGX_BUF_INIT(2 * s->server->config.queue_max);
     struct agx_eio_limits limits = { AGX_EIO_PAYLOAD_PACKETS_MAX, body.max };
     struct agx_eio_writer w;
@@ -149,10 +152,14 @@ static void answer_get_from_queue(struct agx_eio_session *s)
     agx_eio_writer_init(&w, &body, &limits);
     while (s->first && (r = agx_eio_writer_add(&w, s->first->packets, s->first->n, NULL)) > 0)
         unit_drop(s);
-    if (r < 0 && body.len == 0) {
+    if (r < 0 && body.len == 0 && !s->ended) {
         agx_eio_session_close(s, AGX_WS_INTERNAL, "no memory for an answer");
         return;
     }
+    while (r < 0 && s->first) /* its end is all that it can be told */
+        unit_drop(s);
+    if (s->ended && !s->first)
+        (void)!agx_eio_writer_add(&w, &close, 1, NULL); /* where there is room: it is a courtesy */
     answer_get(s, agx_buf_peek(&body));
     if (!s->first)
         agx_eio_session_drained(s);
@@ -327,6 +334,27 @@ static void on_answer_closed(uv_handle_t *h)
     handle_closed(container_of(h, struct agx_eio_session, answer));
 }
 
+void agx_eio_session_finish(struct agx_eio_session *s)
+{
+    s->leaving = false;
+    (void)agx_map_remove(&s->server->sessions, agx_str_from(s->sid));
+    uv_close((uv_handle_t *)&s->ping, on_ping_closed);
+    uv_close((uv_handle_t *)&s->answer, on_answer_closed);
+}
+
+static void on_last_words_over(uv_timer_t *t)
+{
+    agx_eio_session_finish(container_of(t, struct agx_eio_session, ping));
+}
+
+void agx_eio_session_last_words(struct agx_eio_session *s, struct agx_exchange *x)
+{
+    s->get = x;
+    answer_get_from_queue(s);
+    if (!s->first)
+        agx_eio_session_finish(s);
+}
+
 void agx_eio_session_close(struct agx_eio_session *s, unsigned code, const char *reason)
 {
     struct agx_exchange *post = AGX_TAKE_PTR(s->post);
@@ -335,15 +363,26 @@ void agx_eio_session_close(struct agx_eio_session *s, unsigned code, const char 
         return;
     s->ended = true;
     s->reason = reason;
-    (void)agx_map_remove(&s->server->sessions, agx_str_from(s->sid));
-    if (s->get)
+    if (s->get && s->first)
+        answer_get_from_queue(s);
+    else if (s->get)
         answer_get(s, AGX_STR("1"));
     if (post)
         agx_eio_answer(post, 200, AGX_STR("text/plain"), AGX_STR("OK"));
+    s->leaving = s->first && !agx_eio_session_on_websocket(s) && !s->server->closing;
     if (s->link)
         agx_eio_link_close(s->link, code, reason);
-    uv_close((uv_handle_t *)&s->ping, on_ping_closed);
-    uv_close((uv_handle_t *)&s->answer, on_answer_closed);
+    if (s->leaving)
+        (void)uv_timer_start(&s->ping, on_last_words_over, AGX_EIO_LAST_WORDS_MS, 0);
+    else
+        agx_eio_session_finish(s);
+}
+
+void agx_eio_session_limit(struct agx_eio_session *s, size_t message_max)
+{
+    s->message_max = AGX_MIN(message_max, s->server->config.message_max);
+    if (s->link)
+        s->link->ws.max = s->message_max;
 }
 
 const char *agx_eio_session_peek_sid(const struct agx_eio_session *s)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 
 enum {
@@ -320,8 +321,12 @@ static int settle(struct options *o, struct agx_error **err)
 static void on_stopped(void *user)
 {
     struct program *p = user;
+    sigset_t all;
 
     p->server = NULL;
+    /* Whoever sends another one now would kill a program that is about to exit with 0. */
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, NULL);
     p->signals = agx_signals_close(p->signals);
 }
 

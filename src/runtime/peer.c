@@ -27,6 +27,7 @@ struct agx_peer *agx_peer_new(struct agx_server *s, struct agx_eio_session *sess
     s->peers = p;
     if (!proven) {
         p->prove_by_ms = agx_server_now(s) + AGX_PROVE_MS;
+        agx_eio_session_limit(session, AGX_UNPROVEN_BYTES);
         s->n_unproven++;
         agx_server_plan_tick(s);
     }
@@ -49,7 +50,7 @@ void agx_peer_gone(struct agx_peer *p)
         p->next->prev = p->prev;
     agx_sio_assembler_done(&p->assembler);
     free(p);
-    agx_server_plan_tick(s);
+    agx_server_peer_gone(s);
 }
 
 void agx_peer_close(struct agx_peer *p, unsigned code, const char *reason)
@@ -139,6 +140,7 @@ static bool prove(struct agx_peer *p, struct agx_str nsp, struct agx_str token)
     if (agx_str_eq_secret(token, agx_str_from(p->server->config->token))) {
         p->proven = true;
         p->server->n_unproven--;
+        agx_eio_session_limit(p->session, p->server->config->max_message);
         return true;
     }
     AGX_LOG(AGX_LOG_WARN, "client.refused", AGX_F_STR("why", "missing or wrong token"));

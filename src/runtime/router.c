@@ -31,21 +31,25 @@ struct agx_router *agx_router_new(const struct agx_router_config *config,
     return rt;
 }
 
-/* Some call of the map; NULL when it is empty. */
-static struct agx_call *any_call(struct agx_map *m)
+/*
+ * A visit of all calls of a map that takes each of them out: begins with *at 0, ends with NULL. The
+ * slot of the last one is looked at again, for removing an entry may move another one there.
+ */
+static struct agx_call *next_call(struct agx_map *m, size_t *at)
 {
     void *call = NULL;
-    size_t at = 0;
 
-    (void)agx_map_next(m, &at, NULL, &call);
+    *at -= *at > 0;
+    (void)agx_map_next(m, at, NULL, &call);
     return call;
 }
 
 static void client_free(struct agx_router *rt, struct agx_client *c)
 {
     struct agx_call *call;
+    size_t at = 0;
 
-    while ((call = any_call(&c->calls))) {
+    while ((call = next_call(&c->calls, &at))) {
         if (!call->done && call->worker_owes)
             agx_router_send_cancel(rt, call);
         agx_call_forget(rt, call);
@@ -66,10 +70,11 @@ static void client_free(struct agx_router *rt, struct agx_client *c)
 struct agx_router *agx_router_free(struct agx_router *rt)
 {
     struct agx_call *call;
+    size_t at = 0;
 
     if (!rt)
         return NULL;
-    while ((call = any_call(&rt->by_id))) {
+    while ((call = next_call(&rt->by_id, &at))) {
         call->done = true; /* nobody is told */
         agx_call_worker_done(rt, call);
     }
@@ -178,8 +183,9 @@ void agx_router_worker_gone(struct agx_router *rt, struct agx_str type, const ch
                             int returncode)
 {
     struct agx_call *call;
+    size_t at = 0;
 
-    while ((call = any_call(&rt->by_id))) {
+    while ((call = next_call(&rt->by_id, &at))) {
         _cleanup_buf_ struct agx_buf error = AGX_BUF_INIT(rt->config.max_message);
         struct agx_mp_writer w;
 
@@ -192,6 +198,11 @@ void agx_router_worker_gone(struct agx_router *rt, struct agx_str type, const ch
         }
         agx_call_worker_done(rt, call);
     }
+}
+
+void agx_router_drain(struct agx_router *rt)
+{
+    rt->draining = true;
 }
 
 void agx_router_end_all(struct agx_router *rt, struct agx_str type, const char *message)

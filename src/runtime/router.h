@@ -88,6 +88,8 @@ int agx_router_frame(struct agx_router *rt, struct agx_str frame, struct agx_err
 void agx_router_worker_gone(struct agx_router *rt, struct agx_str type, const char *message,
                             int returncode);
 
+/* The server will stop: new calls are refused with ServerShutdown, those in progress go on. */
+void agx_router_drain(struct agx_router *rt);
 /* Ends every call with that error: the server stops. */
 void agx_router_end_all(struct agx_router *rt, struct agx_str type, const char *message);
 

@@ -3,8 +3,29 @@
 
 #include "base/banned.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "codec/frame.h"
 #include "codec/mp_fields.h"
+
+/* What quotes others, or was cut to fit, may be no text: a client could not decode the answer. */
+static void write_text(struct agx_mp_writer *w, struct agx_str s)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(3 * s.len);
+
+    if (agx_utf8_valid(s)) {
+        agx_mp_write_str(w, s);
+        return;
+    }
+    while (s.len > 0) {
+        size_t n = agx_utf8_sequence(s);
+        struct agx_str c = n > 0 ? agx_str_bytes(s.ptr, n) : AGX_STR("\xef\xbf\xbd");
+
+        if (agx_buf_append(&text, c) < 0)
+            break;
+        s = agx_str_skip(s, n > 0 ? n : 1);
+    }
+    agx_mp_write_str(w, agx_buf_peek(&text));
+}
 
 void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const char *message,
                             int returncode)
@@ -13,7 +34,7 @@ void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const 
     agx_mp_write_str(w, AGX_STR("type"));
     agx_mp_write_str(w, type);
     agx_mp_write_str(w, AGX_STR("message"));
-    agx_mp_write_str(w, agx_str_from(message));
+    write_text(w, agx_str_from(message));
     agx_mp_write_str(w, AGX_STR("traceback"));
     agx_mp_write_nil(w);
     agx_mp_write_str(w, AGX_STR("cancelled"));
@@ -151,6 +172,11 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rpc
     if (call) {
         agx_router_refuse(rt, c, kind, call_id, AGX_STR("DuplicateCall"),
                           "a call with this call_id is in progress");
+        return;
+    }
+    if (rt->draining) {
+        agx_router_refuse(rt, c, kind, call_id, AGX_STR("ServerShutdown"),
+                          "the server was told to stop");
         return;
     }
     if (c->calls.len >= rt->config.max_calls || !(call = agx_call_new(rt, c, call_id, kind))) {

@@ -92,6 +92,7 @@ struct agx_router {
     struct agx_map sessions; /* session -> struct agx_client */
     struct agx_map by_id;    /* 8 bytes of id -> struct agx_call */
     uint64_t last_id;
+    bool draining; /* no new calls */
     struct agx_lane_hints *hints;
     struct agx_buf scratch;    /* for the message that is being composed */
     struct agx_heap deadlines; /* of calls */

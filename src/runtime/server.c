@@ -93,7 +93,20 @@ static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
 {
     if (has_token(s, &x->head))
         return true;
-    return is_eio_path(x->head.path) && s->n_unproven < AGX_UNPROVEN_MAX;
+    return is_eio_path(x->head.path) &&
+           (s->n_unproven < AGX_UNPROVEN_MAX || agx_eio_server_find(s->eio, &x->head));
+}
+
+/* What somebody may send who has not shown the token, neither now nor in his session. */
+static bool is_short(const struct agx_server *s, const struct agx_exchange *x)
+{
+    struct agx_eio_session *session = agx_eio_server_find(s->eio, &x->head);
+    struct agx_peer *peer = session ? agx_eio_session_user(session) : NULL;
+
+    if (has_token(s, &x->head) || (peer && peer->proven))
+        return true;
+    return x->head.body == AGX_HTTP_NO_BODY ||
+           (x->head.body == AGX_HTTP_LENGTH && x->head.content_length <= AGX_UNPROVEN_BYTES);
 }
 
 static bool is_health(struct agx_str path)
@@ -106,6 +119,8 @@ static void on_head(void *user, struct agx_exchange *x)
 {
     if (!is_health(x->head.path) && !may_pass(user, x))
         answer_unauthorized(x);
+    else if (!is_short(user, x))
+        agx_exchange_answer_detail(x, 413, "too long without a token");
 }
 
 static void on_request(void *user, struct agx_exchange *x)
@@ -297,7 +312,7 @@ void agx_server_plan_tick(struct agx_server *s)
 
     if (s->n_unproven > 0)
         close_unproven(s, now, &next);
-    if (s->state == SERVER_STOPPING || next == UINT64_MAX)
+    if (s->state >= SERVER_STOPPING || next == UINT64_MAX)
         uv_timer_stop(&s->tick);
     else
         (void)uv_timer_start(&s->tick, on_tick, next > now ? next - now : 0, 0);
@@ -453,7 +468,24 @@ static void on_tick_closed(uv_handle_t *h)
     uv_close((uv_handle_t *)&s->drain, on_last_closed);
 }
 
-/* The worker is gone, and with it the last that could call us; sessions have been told to close. */
+/* Nobody is left who could call us. */
+static void free_parts(struct agx_server *s)
+{
+    s->router = agx_router_free(s->router);
+    s->spin = agx_spin_close(s->spin);
+    s->wlog = agx_wlog_close(s->wlog);
+    uv_close((uv_handle_t *)&s->tick, on_tick_closed);
+}
+
+void agx_server_peer_gone(struct agx_server *s)
+{
+    if (s->state == SERVER_CLOSED && !s->peers)
+        free_parts(s);
+    else
+        agx_server_plan_tick(s);
+}
+
+/* Sessions and connections have been told to close; they say when they are gone. */
 static void on_worker_stopped(void *user)
 {
     struct agx_server *s = user;
@@ -464,10 +496,9 @@ static void on_worker_stopped(void *user)
     s->http = agx_http_server_close(s->http);
     s->eio = agx_eio_server_close(s->eio);
     s->conns = agx_conn_group_close(s->conns);
-    s->router = agx_router_free(s->router);
-    s->spin = agx_spin_close(s->spin);
-    s->wlog = agx_wlog_close(s->wlog);
-    uv_close((uv_handle_t *)&s->tick, on_tick_closed);
+    s->state = SERVER_CLOSED;
+    if (!s->peers)
+        free_parts(s);
 }
 
 static void stop_now(struct agx_server *s)
@@ -501,6 +532,8 @@ void agx_server_stop(struct agx_server *s, bool at_once, void (*stopped)(void *u
         for (size_t i = 0; i < AGX_ARRAY_LEN(s->listeners); i++)
             s->listeners[i] = agx_listener_close(s->listeners[i]);
         s->state = SERVER_DRAINING;
+        if (s->router)
+            agx_router_drain(s->router);
         s->drain_until_ms = agx_server_now(s) + s->config->grace_ms;
         (void)uv_timer_start(&s->drain, on_drain, 0, DRAIN_LOOK_MS);
     }

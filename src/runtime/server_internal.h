@@ -37,7 +37,8 @@ struct agx_peer {
     struct agx_peer *next, *prev;
 };
 
-enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_STOPPING };
+/* CLOSED: worker, HTTP and sessions are told to end; what peers use goes with the last of them. */
+enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_STOPPING, SERVER_CLOSED };
 
 struct agx_server {
     struct agx_loop *loop;
@@ -58,7 +59,6 @@ struct agx_server {
     uv_timer_t tick;                      /* deadlines of the router and of unproven peers */
     uv_timer_t drain;                     /* while DRAINING: looks whether the calls are over */
     uint64_t drain_until_ms;
-    unsigned n_open; /* handles and parts that must close before we are gone */
     void (*stopped)(void *user);
     void *stopped_user;
 };
@@ -77,6 +77,8 @@ void agx_peer_pump_log(struct agx_peer *p);
 
 /* server.c: the tick comes when the next deadline is due. */
 void agx_server_plan_tick(struct agx_server *s);
+/* A peer is out of the list. */
+void agx_server_peer_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
 
 #endif

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 
 enum {
+    DRAIN_MS = 500,        /* for what a dead worker has left in its sockets */
     FIRST_FD = 3,          /* the lanes' numbers in the child; 0, 1 and 2 are never frames */
     RESTART_FIRST_MS = 50, /* the pause after a second death in a row; it doubles from there */
     STABLE_MS = 10000,     /* who lived so long has earned a restart without a pause */
@@ -45,13 +46,21 @@ struct agx_worker {
     uint64_t started_ms;
     uint64_t pause_ms; /* before the next start */
     bool was_ready;    /* this process reached READY */
-    char *why;         /* owned; what we know of its end beside its exit code */
-    char **env;        /* owned array; the strings are the config's but for the last */
+    bool exited;       /* it is gone with `status`, and its last words are being read */
+    struct agx_child_status status;
+    char *why;  /* owned; what we know of its end beside its exit code */
+    char **env; /* owned array; the strings are the config's but for the last */
     void (*stopped)(void *user);
     void *stopped_user;
 };
 
 static void start_process(struct agx_worker *w);
+static void bury(struct agx_worker *w);
+
+static bool has_lane(const struct agx_worker *w)
+{
+    return w->lanes[AGX_LANE_LOOP].conn || w->lanes[AGX_LANE_THREAD].conn;
+}
 
 struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_rpc_lane lane)
 {
@@ -112,6 +121,15 @@ static void on_boot_error(struct agx_worker *w, struct agx_str error)
     set_why(w, err);
 }
 
+static void on_silence(uv_timer_t *t)
+{
+    struct agx_worker *w = container_of(t, struct agx_worker, timer);
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+
+    (void)agx_error_set(&err, AGX_UNAVAILABLE, "it closed its socket and lived on");
+    condemn(w, err);
+}
+
 enum { TYPE, NAME, ERROR };
 
 /* True when the frame was about the worker itself. */
@@ -129,6 +147,7 @@ static bool on_own_frame(struct agx_worker *w, struct agx_str frame)
     if (agx_str_eq(f[TYPE].value.bytes, AGX_STR("boot_error"))) {
         if (f[ERROR].present)
             on_boot_error(w, f[ERROR].raw);
+        uv_timer_start(&w->timer, on_silence, AGX_WORKER_GRACE_MS, 0);
         return true;
     }
     if (!agx_str_eq(f[TYPE].value.bytes, AGX_STR("ready")))
@@ -164,15 +183,6 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     return len;
 }
 
-static void on_silence(uv_timer_t *t)
-{
-    struct agx_worker *w = container_of(t, struct agx_worker, timer);
-    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
-
-    (void)agx_error_set(&err, AGX_UNAVAILABLE, "it closed its socket and lived on");
-    condemn(w, err);
-}
-
 /* The exit code tells more than the socket's end: wait for it, but not for ever. */
 static void on_lane_closed(void *user, struct agx_error *error)
 {
@@ -181,6 +191,11 @@ static void on_lane_closed(void *user, struct agx_error *error)
 
     lane->conn = NULL;
     agx_error_free(error);
+    if (w->exited) {
+        if (!has_lane(w))
+            bury(w);
+        return;
+    }
     if (w->state == BOOTING || w->state == READY)
         (void)uv_timer_start(&w->timer, on_silence, AGX_WORKER_GRACE_MS, 0);
 }
@@ -283,18 +298,15 @@ static void go_down(struct agx_worker *w, int returncode, const char *message)
                  message, returncode);
 }
 
-static void on_exit_status(void *user, const struct agx_child_status *status)
+/* The process is gone and nothing more can come from it: says how it ended. */
+static void bury(struct agx_worker *w)
 {
-    struct agx_worker *w = user;
+    const struct agx_child_status *status = &w->status;
     int returncode = status->signo > 0 ? -status->signo : status->code;
     _cleanup_free_ char *why = AGX_TAKE_PTR(w->why);
     char text[700];
 
-    w->child = NULL;
-    if (w->state == STOPPING) {
-        finish(w);
-        return;
-    }
+    w->exited = false;
     if (status->signo > 0)
         (void)snprintf(text, sizeof(text), "runtime worker was killed by signal %d (%s)%s%s",
                        status->signo, strsignal(status->signo), why ? ": " : "", why ? why : "");
@@ -302,6 +314,29 @@ static void on_exit_status(void *user, const struct agx_child_status *status)
         (void)snprintf(text, sizeof(text), "runtime worker exited with code %d%s%s%s", status->code,
                        w->was_ready ? "" : " before it was ready", why ? ": " : "", why ? why : "");
     go_down(w, returncode, text);
+}
+
+static void on_drained_long_enough(uv_timer_t *t)
+{
+    bury(container_of(t, struct agx_worker, timer));
+}
+
+/* Answers that it sent before it died count: they are read to their end first. */
+static void on_exit_status(void *user, const struct agx_child_status *status)
+{
+    struct agx_worker *w = user;
+
+    w->child = NULL;
+    w->status = *status;
+    if (w->state == STOPPING) {
+        finish(w);
+        return;
+    }
+    w->exited = true;
+    if (has_lane(w))
+        uv_timer_start(&w->timer, on_drained_long_enough, DRAIN_MS, 0);
+    else
+        bury(w);
 }
 
 /* A socketpair for each lane: ours becomes a connection, theirs[] are for the child. */

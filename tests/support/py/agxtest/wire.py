@@ -205,6 +205,8 @@ class Client(Http):
         while True:
             name, payload = self.event()
             assert payload["call_id"] == call_id, (name, payload)
+            if name == "credit":
+                continue
             if name in TERMINAL and name != "unary:result":
                 return values, name, payload.get("error")
             values.append(payload["value"])
