@@ -263,4 +263,24 @@
 /* Ids of calls that were cancelled before they were read (runtime-protocol.md, section 4). */
 #define AGX_WORKER_EARLY_CANCELS_MAX 4096
 
+/* The store: a key, which is what LMDB takes at most; one batch, which holds four of the largest
+ * gRPC messages; batches that wait for the disk; and the batches of one commit, whose pages stand
+ * in memory until then. */
+#define AGX_STORE_KEY_MAX 511
+#define AGX_STORE_BATCH_MAX ((size_t)16 << 20)
+#define AGX_STORE_QUEUE_MAX ((size_t)64 << 20)
+#define AGX_STORE_GROUP_MAX ((size_t)16 << 20)
+
+/* Address space for the store's file at first: more than most ever need, and it costs nothing until
+ * it is used. When it is full it doubles, up to what a disk may well have. */
+#define AGX_STORE_MAP_BYTES ((size_t)256 << 20)
+#define AGX_STORE_MAP_MAX ((size_t)1 << 40)
+
+/* How long the check of the store's file may take after an unclean stop: it reads some 100 MB a
+ * second at worst. */
+#define AGX_STORE_VERIFY_S 300
+
+/* How long closing the store waits for a backup that is being written. */
+#define AGX_STORE_BACKUP_STOP_MS 2000
+
 #endif
