@@ -283,4 +283,27 @@
 /* How long closing the store waits for a backup that is being written. */
 #define AGX_STORE_BACKUP_STOP_MS 2000
 
+/* Words of a command or list, pairs of a map: a command line of all files in a large tree fits; a
+ * map is kept sorted, which costs more for each. */
+#define AGX_WORDS_MAX 65536
+#define AGX_PAIRS_MAX 4096
+
+/* Mounts, copies, ports, companions of one sandbox, each: far more than an engine carries, few
+ * enough to compare every one with every other. */
+#define AGX_SPEC_ITEMS_MAX 1024
+
+/* A sandbox's YAML file, and the nodes in it that are looked at, aliases followed: such files have
+ * a page or two. */
+#define AGX_YAML_MAX ((size_t)1 << 20)
+#define AGX_YAML_NODES_MAX 65536
+
+/* A main process that fails for longer than the window is given up; one that ran for the stable
+ * time has recovered. As the peer has them. */
+#define AGX_CRASH_WINDOW_MS 300000
+#define AGX_CRASH_STABLE_MS 30000
+
+/* Pauses before a main process is started again: at once for people, without spinning. */
+#define AGX_REVIVE_FIRST_MS 100
+#define AGX_REVIVE_MAX_MS 30000
+
 #endif

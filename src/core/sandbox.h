@@ -1,0 +1,196 @@
+/*
+ * sandbox.h: the sandbox's record, and the rules by which it changes.
+ *
+ * All of it is one table (sandbox_table.c) of phases and inputs. A phase is what a sandbox is about
+ * to become; the state that clients see follows from it. Each phase has at most one operation that
+ * the backend has to carry out, and at most one runs at any time:
+ *
+ *              create                        stop, idle
+ *     ABSENT ---------> CREATING --ok--> READY --------> STOPPING --ok--> STOPPED
+ *                          |              ^  |              |              |  |
+ *                        failed           |  | died       failed    resume |  | died, when
+ *                          |            ok|  v              v              |  | recovering
+ *                          +--------------|> FAILED <-------+              |  |
+ *                                         |   ^  ^------------------------ | -+
+ *                                         |   | failed                     |
+ *                                         RESUMING <-----------------------+
+ *
+ *     every phase from CREATING to FAILED --delete--> DELETING --ok--> DELETED --cleanup--> PURGED
+ *                                                        |
+ *                                                      failed --> FAILED, and delete again
+ *
+ * Invariants:
+ *  (1) `running` is what the backend is doing, `op` what the phase wants done. When they differ,
+ * the running one was told to end early; its result is not looked at, and `op` starts when it has
+ *      ended. So nothing that was overtaken can bring a sandbox back to life.
+ *  (2) DELETED is never left but to PURGED, and no event follows SANDBOX_DELETED.
+ *  (3) last_sequence is the number of the newest event; events have no gap.
+ *  (4) an operation that was accepted ends in an event, also across restarts: `phase` and `op` are
+ *      stored, `running` and `active_execs` are not.
+ */
+#ifndef AGX_CORE_SANDBOX_H
+#define AGX_CORE_SANDBOX_H
+
+#include "core/event.h"
+#include "core/reason.h"
+#include "core/spec.h"
+
+/* Stored: the numbers stay. */
+enum agx_phase {
+    AGX_PHASE_ABSENT,
+    AGX_PHASE_CREATING,
+    AGX_PHASE_RESUMING,
+    AGX_PHASE_READY,
+    AGX_PHASE_STOPPING,
+    AGX_PHASE_STOPPED,
+    AGX_PHASE_FAILED,
+    AGX_PHASE_DELETING,
+    AGX_PHASE_DELETED,
+    AGX_PHASE_PURGED, /* the record is gone; its id stays reserved */
+    AGX_PHASE_COUNT,
+};
+
+/* Stored: the numbers stay. Each can be started again after a restart without doing harm. */
+enum agx_do {
+    AGX_DO_NONE,
+    AGX_DO_CREATE,
+    AGX_DO_RESUME,
+    AGX_DO_STOP,
+    AGX_DO_DELETE,
+    AGX_DO_REVIVE, /* start the main process again, which ended by itself */
+    AGX_DO_HALT,   /* stop what is left of a sandbox that should not run */
+    AGX_DO_COUNT,
+};
+
+enum agx_on {
+    /* Requests: accepted or refused. */
+    AGX_ON_CREATE,
+    AGX_ON_STOP,
+    AGX_ON_RESUME,
+    AGX_ON_DELETE,
+    AGX_ON_EXEC, /* may an exec be created? */
+    /* The running operation: it began, it succeeded, it failed (also: was cancelled). */
+    AGX_ON_BEGUN,
+    AGX_ON_DONE,
+    AGX_ON_FAILED,
+    /* What reconcile.h concluded from looking at the backend. */
+    AGX_ON_DIED,   /* it is gone for good: error_code and error_message say why */
+    AGX_ON_REVIVE, /* the main process ended and is to be started again */
+    AGX_ON_HALT,   /* something runs that should not */
+    AGX_ON_COMPANION_READY,
+    AGX_ON_COMPANION_FAILED,
+    /* Timers. */
+    AGX_ON_IDLE,
+    AGX_ON_CLEANUP,
+    /* The daemon started: nothing runs yet, what was accepted is carried on. */
+    AGX_ON_RESTART,
+    AGX_ON_COUNT,
+};
+
+/* Why it stops or is deleted. Stored: the numbers stay. */
+enum agx_cause {
+    AGX_CAUSE_NONE,
+    AGX_CAUSE_STOP_REQUESTED,
+    AGX_CAUSE_IDLE_TTL,
+    AGX_CAUSE_DELETE_REQUESTED,
+    AGX_CAUSE_CLEANUP_TTL,
+    AGX_CAUSE_COUNT,
+};
+
+enum agx_companion_state { AGX_COMPANION_UNKNOWN, AGX_COMPANION_READY, AGX_COMPANION_FAILED };
+
+/* The part of a sandbox that changes; small, so that a step that cannot be stored is undone by
+ * putting a copy back. */
+struct agx_life {
+    enum agx_phase phase;
+    enum agx_do op;      /* what the phase wants done */
+    enum agx_do running; /* what the backend does now; not stored */
+    bool prepared;       /* SANDBOX_PREPARING was sent */
+    enum agx_cause cause;
+    uint64_t last_sequence;
+    struct agx_stamp changed;         /* when the state became what it is */
+    struct agx_stamp idle_from;       /* since when nobody uses it, while no exec is active */
+    char *error_code, *error_message; /* only while FAILED */
+    uint8_t *companions;              /* enum agx_companion_state, one for each of the spec's */
+    size_t companions_len;
+    uint32_t active_execs; /* not stored: counted again from the execs */
+};
+
+struct agx_sandbox {
+    char *id;
+    uint32_t owner_uid; /* who created it: limits count by uid */
+    struct agx_stamp created;
+    struct agx_spec spec; /* accepted; never changes */
+    struct agx_life life;
+};
+
+struct agx_sandbox_input {
+    enum agx_on on;
+    struct agx_stamp now;
+    enum agx_do op;                         /* BEGUN, DONE, FAILED: which operation reports */
+    const char *error_code, *error_message; /* failures; a NULL code: the operation's usual one */
+    size_t companion;                       /* COMPANION_*: its place in the spec */
+};
+
+struct agx_sandbox_output {
+    enum agx_reason reason; /* why it was refused, beside the error */
+    bool changed;           /* the record (and the event) must be stored before anyone is told */
+    bool has_event;
+    struct agx_event event; /* owned by whoever called */
+    enum agx_do start;      /* to be started at the backend when all is stored */
+    bool cancel;            /* tell the running operation to end early */
+    bool purge;             /* forget record, events, execs and logs */
+};
+
+/* A record for a create that was checked: phase ABSENT, no event. Takes the spec on success. */
+int agx_sandbox_init(struct agx_sandbox *sb, const char *id, struct agx_spec *take_spec,
+                     struct agx_error **err) AGX_MUST_CHECK;
+/* Accepts NULL. */
+void agx_sandbox_done(struct agx_sandbox *sb);
+
+int agx_life_copy(struct agx_life *to, const struct agx_life *from,
+                  struct agx_error **err) AGX_MUST_CHECK;
+/* Accepts NULL. */
+void agx_life_done(struct agx_life *l);
+
+/*
+ * Moves the sandbox. 0: taken, or of no effect here (`out` is empty then, as for a second stop). A
+ * refusal gives its code, and `out->reason` where it has one. On any failure the record is
+ * unchanged and `out` holds nothing to be freed.
+ *
+ * Where agx_sandbox_ends_execs() is true, the caller must have ended the execs first, or the step
+ * is -AGX_FAILED_PRECONDITION: their events come before the sandbox's.
+ */
+int agx_sandbox_step(struct agx_sandbox *sb, const struct agx_sandbox_input *in,
+                     struct agx_sandbox_output *out, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Will this input leave no process alive, so that active execs have to be ended before it? */
+bool agx_sandbox_ends_execs(const struct agx_sandbox *sb, const struct agx_sandbox_input *in);
+
+/* What clients see. */
+enum agx_state agx_phase_state(enum agx_phase phase);
+static inline enum agx_state agx_sandbox_state(const struct agx_sandbox *sb)
+{
+    return agx_phase_state(sb->life.phase);
+}
+
+/* As on the wire: "stop_requested"; NULL for NONE. */
+const char *agx_cause_name(enum agx_cause cause);
+
+/* For logs and tests: "CREATING", "delete", "companion_failed". */
+const char *agx_phase_name(enum agx_phase phase);
+const char *agx_do_name(enum agx_do op);
+const char *agx_on_name(enum agx_on on);
+
+/* Never, of the two below. */
+#define AGX_LEFT_NEVER UINT64_MAX
+
+/* How long until it is to be stopped for idling, 0: now. `default_ttl_ns` counts where the spec
+ * says nothing; a time of zero or less switches it off. */
+uint64_t agx_sandbox_idle_left_ns(const struct agx_sandbox *sb, int64_t default_ttl_ns,
+                                  const struct agx_stamp *now);
+/* How long until a stopped sandbox is deleted, or a deleted one forgotten. */
+uint64_t agx_sandbox_cleanup_left_ns(const struct agx_sandbox *sb, int64_t cleanup_ttl_ns,
+                                     const struct agx_stamp *now);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * text.h: strings and lists of strings that a record owns.
+ *
+ * A string that is absent is NULL and equals the empty one: proto3 does not tell them apart.
+ */
+#ifndef AGX_CORE_TEXT_H
+#define AGX_CORE_TEXT_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* The string, never NULL. */
+static inline const char *agx_text(const char *s)
+{
+    return s ? s : "";
+}
+
+/* Both absent, or the same characters. */
+static inline bool agx_text_eq(const char *a, const char *b)
+{
+    return strcmp(agx_text(a), agx_text(b)) == 0;
+}
+
+/* Replaces *slot by a copy; an empty or absent `value` becomes NULL. *slot is as before on failure.
+ */
+int agx_text_set(char **slot, const char *value, struct agx_error **err) AGX_MUST_CHECK;
+
+/* -AGX_RESOURCE_EXHAUSTED with the words that all of core uses for it. */
+int agx_text_no_memory(struct agx_error **err);
+
+/*
+ * Makes room for one more element of `size` bytes in an array of `len`, which may be NULL. An array
+ * grows when its length is a power of two, so that no field for its capacity is needed. Every such
+ * array has a maximum in base/limits.h.
+ */
+int agx_text_grow(void **items, size_t len, size_t size, struct agx_error **err) AGX_MUST_CHECK;
+
+struct agx_words {
+    char **items; /* owned, and each of them; never NULL, maybe empty */
+    size_t len;
+};
+
+/* Adds a copy. -AGX_RESOURCE_EXHAUSTED past AGX_WORDS_MAX. */
+int agx_words_add(struct agx_words *w, struct agx_str word, struct agx_error **err) AGX_MUST_CHECK;
+bool agx_words_has(const struct agx_words *w, const char *word);
+bool agx_words_eq(const struct agx_words *a, const struct agx_words *b);
+/* `to` is zeroed or empty; it stays empty on failure. */
+int agx_words_copy(struct agx_words *to, const struct agx_words *from,
+                   struct agx_error **err) AGX_MUST_CHECK;
+/* Empties it. Accepts NULL. */
+void agx_words_done(struct agx_words *w);
+
+#endif
