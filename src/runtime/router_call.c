@@ -296,6 +296,9 @@ void agx_call_replay(struct agx_router *rt, struct agx_call *call)
 
         rt->io.emit(rt->user, call->client->conn, k->ev, &payload, 1);
     }
+    /* A credit that was lost with the connection, or given while there was none. */
+    if (call->kind == AGX_RPC_BIDI && !call->done)
+        agx_router_send_input_credit(rt, call);
 }
 
 void agx_call_grant(struct agx_router *rt, struct agx_call *call)

@@ -132,6 +132,8 @@ void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const 
 /* Frames to the worker about a call that it knows. */
 void agx_router_send_cancel(struct agx_router *rt, struct agx_call *call);
 void agx_router_send_credit(struct agx_router *rt, struct agx_call *call);
+/* Tells a client of protocol 1 how much input the worker takes, and which of it is here. */
+void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call);
 
 static inline struct agx_str agx_id_key(const uint64_t *id)
 {

@@ -69,18 +69,12 @@ static int on_item(struct agx_router *rt, struct agx_call *call, struct agx_str 
     return 0;
 }
 
-/* The worker takes more input: the client may send it. */
-static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64_t n,
-                            uint64_t bytes)
+void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call)
 {
     struct agx_client *c = call->client;
     struct agx_mp_writer w;
     struct agx_str payload;
 
-    if (call->done || call->kind != AGX_RPC_BIDI)
-        return;
-    call->in_granted.n = AGX_MAX(call->in_granted.n, n);
-    call->in_granted.bytes = AGX_MAX(call->in_granted.bytes, bytes);
     if (!c->proto1 || !c->conn || c->holding)
         return;
     agx_buf_clear(&rt->scratch);
@@ -98,6 +92,17 @@ static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64
         return;
     payload = agx_buf_peek(&rt->scratch);
     rt->io.emit(rt->user, c->conn, AGX_EV_CREDIT, &payload, 1);
+}
+
+/* The worker takes more input: the client may send it. */
+static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64_t n,
+                            uint64_t bytes)
+{
+    if (call->done || call->kind != AGX_RPC_BIDI)
+        return;
+    call->in_granted.n = AGX_MAX(call->in_granted.n, n);
+    call->in_granted.bytes = AGX_MAX(call->in_granted.bytes, bytes);
+    agx_router_send_input_credit(rt, call);
 }
 
 /* A frame about a call: the types of the table in docs/design/runtime-protocol.md, section 4. */

@@ -601,6 +601,32 @@ TEST(resume_sends_what_the_client_has_not_seen_and_nothing_twice)
     world_done(&w);
 }
 
+TEST(resume_gives_a_bidi_call_the_credit_that_came_while_its_client_was_away)
+{
+    char session[33];
+    struct world w;
+    struct agx_client *c;
+    uint64_t id = 0;
+
+    world_init(&w, NULL);
+    c = join(&w, true, &one);
+    (void)snprintf(session, sizeof(session), "%s", agx_client_peek_session(c));
+    call(&w, c, "bidi:start", "b", 0);
+    frames(&w, AGX_LANE_LOOP, "call", NULL, &id);
+    say(&w, c, "bidi:in", "b", "item", 7, "seq", 1);
+    agx_router_disconnect(w.rt, c, 1000);
+    ASSERT_OK(frame2(&w, "credit", id, "n", 100, "bytes", 100000));
+    ASSERT_UINT(0, w.n_seen);
+    ASSERT_TRUE(rejoin(&w, session, &two, &c));
+    say_calls(&w, c, "resume", "b", 0);
+    ASSERT_UINT(2, w.n_seen);
+    ASSERT_INT(AGX_EV_RESUME_DONE, w.seen[0].ev);
+    ASSERT_INT(AGX_EV_CREDIT, last(&w)->ev);
+    ASSERT_UINT(100, field(&w, "n").value.u);
+    ASSERT_UINT(1, field(&w, "seq").value.u);
+    world_done(&w);
+}
+
 TEST(resume_names_unknown_calls_and_drops_those_not_named)
 {
     char session[33];
