@@ -32,7 +32,7 @@ struct agx_cworker *agx_cworker_new(const struct agx_cworker_config *config);
 /* No call may be left. Waits for the threads. */
 struct agx_cworker *agx_cworker_free(struct agx_cworker *w);
 
-/* As agx_dispatch_frame(). One thread at a time. */
+/* As agx_dispatch_frame(). One thread at a time for each lane. */
 int agx_cworker_frame(struct agx_cworker *w, enum agx_rpc_lane lane, struct agx_str frame,
                       uint64_t *ret_grace_ms, struct agx_error **err) AGX_MUST_CHECK;
 

@@ -19,10 +19,9 @@
 struct agx_dispatch {
     struct agx_dispatch_io io;
     struct agx_fncall_owner owner;
-    pthread_mutex_t lock; /* guards `calls` and `stopping` */
+    pthread_mutex_t lock; /* guards all below */
     struct agx_map calls; /* by id; each holds a reference */
     bool stopping;
-    /* Only the reader: */
     struct agx_heap early;  /* of struct agx_heap_node alone */
     uint64_t newest_thread; /* id of the last call by the thread lane */
 };
@@ -117,6 +116,7 @@ size_t agx_dispatch_count(struct agx_dispatch *d)
     return n;
 }
 
+/* Under the lock. */
 static void remember_early(struct agx_dispatch *d, uint64_t id)
 {
     if (id <= d->newest_thread)
@@ -127,7 +127,7 @@ static void remember_early(struct agx_dispatch *d, uint64_t id)
         abort();
 }
 
-/* Whether this call, which has just come, was cancelled before. */
+/* Under the lock: whether this call, which has just come, was cancelled before. */
 static bool take_early(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t id)
 {
     const struct agx_heap_node *n;
@@ -144,19 +144,30 @@ static bool take_early(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t 
 }
 
 /* Takes over the reference. False when the id is in use: the server counts wrong. */
-static bool add(struct agx_dispatch *d, struct agx_fncall *call, uint64_t id)
+static bool add(struct agx_dispatch *d, enum agx_rpc_lane lane, struct agx_fncall *call)
 {
-    bool added, cancel;
+    uint64_t id = agx_fncall_id(call);
+    bool added, cancelled;
 
     (void)pthread_mutex_lock(&d->lock);
+    cancelled = take_early(d, lane, id) || d->stopping;
     added = agx_map_get(&d->calls, id_key(&id)) == NULL;
     if (added && agx_map_put(&d->calls, id_key(&id), call, NULL) < 0)
         abort();
-    cancel = d->stopping;
     (void)pthread_mutex_unlock(&d->lock);
-    if (added && cancel)
+    if (added && cancelled)
         agx_fncall_cancel(call);
     return added;
+}
+
+/* A call frame that is no call of ours: its cancellation, if it came, is used up. */
+static void refuse(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t id,
+                   const struct agx_error *why)
+{
+    (void)pthread_mutex_lock(&d->lock);
+    (void)take_early(d, lane, id);
+    (void)pthread_mutex_unlock(&d->lock);
+    agx_fncall_refuse(&d->owner, id, AGX_RPC_UNARY, why);
 }
 
 static int on_call(struct agx_dispatch *d, enum agx_rpc_lane lane, const struct agx_mp_field *f,
@@ -165,19 +176,16 @@ static int on_call(struct agx_dispatch *d, enum agx_rpc_lane lane, const struct 
     _cleanup_(agx_error_freep) struct agx_error *why = NULL;
     _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = NULL;
     uint64_t id = f[AGX_FF_ID].value.u;
-    bool cancelled = take_early(d, lane, id);
 
     if (agx_fncall_new(&d->owner, f, &call, &why) < 0) {
-        agx_fncall_refuse(&d->owner, id, AGX_RPC_UNARY, why);
+        refuse(d, lane, id, why);
         return 0;
     }
-    if (!add(d, agx_fncall_ref(call), id)) {
+    if (!add(d, lane, agx_fncall_ref(call))) {
         (void)agx_fncall_unref(call);
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a second call with the id %llu",
                              (unsigned long long)id);
     }
-    if (cancelled)
-        agx_fncall_cancel(call);
     if (d->io.start(d->io.user, agx_fncall_ref(call), &why) < 0) {
         (void)agx_fncall_unref(call);
         agx_fncall_fail(call, why);
@@ -187,12 +195,18 @@ static int on_call(struct agx_dispatch *d, enum agx_rpc_lane lane, const struct 
 
 static void on_cancel(struct agx_dispatch *d, uint64_t id)
 {
-    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = find(d, id);
+    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = NULL;
 
+    /* In one step: its call may just be coming by the other lane. */
+    (void)pthread_mutex_lock(&d->lock);
+    call = agx_map_get(&d->calls, id_key(&id));
     if (call)
-        agx_fncall_cancel(call);
+        (void)agx_fncall_ref(call);
     else
         remember_early(d, id);
+    (void)pthread_mutex_unlock(&d->lock);
+    if (call)
+        agx_fncall_cancel(call);
 }
 
 /* A frame about a call that may be over: then it is for nobody. */
@@ -224,7 +238,7 @@ int agx_dispatch_frame(struct agx_dispatch *d, enum agx_rpc_lane lane, struct ag
     is_call = f[AGX_FF_TYPE].present && f[AGX_FF_ID].present &&
               agx_str_eq(f[AGX_FF_TYPE].value.bytes, AGX_STR("call"));
     if (r < 0 && is_call) {
-        agx_fncall_refuse(&d->owner, f[AGX_FF_ID].value.u, AGX_RPC_UNARY, why);
+        refuse(d, lane, f[AGX_FF_ID].value.u, why);
         return 0;
     }
     if (r < 0) {

@@ -3,8 +3,8 @@
  * which calls there are. docs/design/runtime-protocol.md, section 4, is the contract. No I/O and no
  * threads of its own.
  *
- * agx_dispatch_frame() is for one thread at a time and never blocks; what it starts may run, and
- * end, on any thread.
+ * agx_dispatch_frame() never blocks, and each lane may have a thread of its own that calls it; what
+ * it starts may run, and end, on any thread.
  */
 #ifndef AGX_WORKER_DISPATCH_H
 #define AGX_WORKER_DISPATCH_H

@@ -319,7 +319,7 @@ static void send_end(struct agx_fncall *c)
 static void finish(struct agx_fncall *c, int r)
 {
     bool cancelled, overflow;
-    struct agx_str frame;
+    struct agx_str frame = { 0 };
     size_t size;
 
     (void)pthread_mutex_lock(&c->lock);

@@ -53,7 +53,7 @@ static int run_items(struct agx_fn_call *call)
     struct agx_fn_value v;
     int r;
 
-    while ((r = agx_fn_next(call, &v)) > 0)
+    while (agx_fn_next(call, &v) > 0)
         ;
     agx_fn_put_int(call, 1);
     r = agx_fn_emit(call);
