@@ -1,0 +1,273 @@
+/*
+ * py_client.h: what the files of the extension module agentix._client share.
+ *
+ * Three types. A Plan is what is known of a function: its pickle, its name, the type of its result.
+ * A Call is one remote call: an awaitable (unary) or an async iterator (stream, bidi). A Session is
+ * the list of open calls and, while there is one, the connection: WebSocket frames on a descriptor
+ * or on an asyncio transport. Calls outlive connections: a session loses one and is given another.
+ *
+ *     owner (Python: connects, reads the handshake, makes exceptions)
+ *       |  Session -- borrows --> Call <-- holds -- the task that waits, or the user's iterator
+ *       |     |                    |
+ *       +-----+---- holds ---------+
+ *
+ * Invariants:
+ *  1. session->calls has a call exactly while its state is WAITING or SENT. The pointers are
+ *     borrowed: a call that nobody holds any more cancels itself as it dies.
+ *  2. No Python code of the user runs while received bytes are being read: calls that can go on are
+ *     put into session->woken, and run when the last byte is used up.
+ *  3. All of it belongs to the thread of the event loop. Only a dying call may be elsewhere.
+ */
+#ifndef AGX_PYEXT_PY_CLIENT_H
+#define AGX_PYEXT_PY_CLIENT_H
+
+#include "pyext/py_msgpack.h"
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "codec/rpc.h"
+#include "codec/ws.h"
+
+struct client_module {
+    struct agx_py_codec codec;
+    PyObject *plan_type, *call_type, *step_type, *session_type;
+    PyObject *cancelled_error, *invalid_state; /* of asyncio */
+    PyObject *name_run;                        /* "run" */
+    struct agx_buf headers[AGX_EV_COUNT];      /* the text in front of each event, ready to send */
+};
+
+struct plan {
+    PyObject_HEAD enum agx_rpc_kind kind;
+    PyObject *name;     /* display name, str */
+    PyObject *prefix;   /* bytes: the request's fields that are the same for each call */
+    PyObject *failure;  /* the exception that each call ends with (no pickle), or NULL */
+    PyObject *dump;     /* callable(args, kwargs) -> (args, kwargs), where annotations ask for it */
+    PyObject *fallback; /* for objects that msgpack does not have: py_msgpack.h */
+    PyObject *type;     /* a result of exactly this type needs no look, or NULL */
+    PyObject *validate; /* callable(value) -> value, or NULL */
+};
+
+/* An item that has come and was not yet taken. */
+struct call_item {
+    PyObject *value;
+    size_t bytes;
+};
+
+/* A piece of bidi input that the server may still ask for: seq is its place in call->input_first +
+ * i. */
+struct call_input {
+    struct agx_buf bytes; /* the whole message */
+    bool last;            /* a bidi:end_in */
+};
+
+enum call_state {
+    CALL_NEW,     /* nothing was sent; the arguments are held */
+    CALL_WAITING, /* for a connection */
+    CALL_SENT,
+    CALL_ENDED, /* outcome is known: result, exception, or the end of the items */
+};
+
+struct call {
+    PyObject_HEAD struct client_module *module;
+    struct session *session; /* owned */
+    struct plan *plan;       /* owned */
+    PyObject *args, *kwargs; /* until the request is encoded */
+    double timeout_s;        /* 0: none */
+    PyObject *timer;         /* of the deadline, or NULL */
+    enum call_state state;
+    uint64_t number; /* calls of a session in the order of their start */
+    char *id;
+    size_t id_len;
+    struct agx_buf request; /* kept until the call ends: it may have to be sent again */
+    uint64_t seq;           /* of the last event seen */
+
+    /* The outcome, once state is CALL_ENDED. */
+    PyObject *result, *exception;
+    bool cancelled; /* by us: result() raises CancelledError */
+    bool taken;     /* the outcome was given out */
+    bool awaited;   /* once: a unary call cannot be awaited again */
+
+    /* Items: a queue, and the credit of 2.1: totals since the call began. */
+    struct call_item *items;
+    size_t items_len, items_cap, items_head;
+    uint64_t took_n, took_bytes, granted_n, granted_bytes;
+
+    /* asyncio's future protocol: who waits for this call to have something. */
+    bool blocking;
+    bool woken; /* is in session->woken */
+    PyObject *callback, *context;
+
+    /* Events seen and not acknowledged: member of session->unacked_calls. */
+    struct call *ack_prev, *ack_next;
+    bool ack_listed;
+
+    /* Bidi input. */
+    struct call_input *inputs;
+    size_t inputs_len, inputs_cap;
+    uint64_t input_first; /* seq of inputs[0] */
+    uint64_t input_sent;  /* seq of the last that went out on this connection */
+    uint64_t sent_n, sent_bytes, credit_n, credit_bytes;
+    bool input_ended;
+    PyObject *credit_waiter; /* asyncio future, or NULL */
+};
+
+/* One anext() of a call. */
+struct step {
+    PyObject_HEAD struct call *call; /* owned, or NULL */
+};
+
+enum session_state {
+    SESSION_DETACHED, /* no connection */
+    SESSION_GREETING, /* connected; the owner is shaking hands */
+    SESSION_RESUMING, /* the open calls were named, resume:done is to come */
+    SESSION_OPEN,
+    SESSION_CLOSED, /* for good */
+};
+
+/* Random bytes for masking keys are fetched so many at a time: one system call for 256 frames. */
+enum { SESSION_KEYS = 1024, SESSION_READ = 65536 };
+
+struct session {
+    PyObject_HEAD struct client_module *module;
+    PyObject *owner;
+    PyObject *loop;      /* while attached */
+    PyObject *transport; /* NULL: `fd` is ours */
+    int fd;
+    enum session_state state;
+    unsigned proto;      /* 1: our server; 0: one of 0.1.5 */
+    size_t max_send;     /* largest message that the server takes */
+    uint64_t generation; /* of connections: tells whether the one we read from is still there */
+    uint64_t reads;      /* times that bytes came */
+    unsigned long thread;
+    bool context_ids; /* call_context() was used: ask owner for an id first */
+
+    struct agx_map calls;
+    char id_prefix[16];
+    uint64_t next_id;
+
+    /* In. */
+    struct agx_ws ws;
+    uint8_t *in;
+    bool reading;   /* bytes are being read or calls woken: what is written leaves at the end */
+    bool has_event; /* a header has come, its attachment is next */
+    enum agx_rpc_event event;
+    bool known_event;
+    struct call **woken; /* owned references */
+    size_t woken_len, woken_cap;
+
+    /* Out. */
+    struct agx_buf out, scratch;
+    size_t out_at; /* bytes of it that have left */
+    bool flush_due, writer;
+    uint8_t keys[SESSION_KEYS];
+    size_t keys_at;
+
+    /* Acknowledgements. */
+    struct call *unacked_calls;
+    struct agx_buf acks; /* of ended calls: id, seq, id, seq, ... */
+    size_t acks_len;     /* pairs in it */
+    size_t unacked;      /* events */
+    PyObject *ack_timer;
+};
+
+/* py_client_plan.c */
+PyObject *plan_type_new(PyObject *module);
+/* New: the value as the function's annotation wants it; steals `value`. */
+PyObject *plan_accept(struct plan *p, PyObject *value);
+
+/* py_client_call.c */
+PyObject *call_type_new(PyObject *module);
+/* New: a call that is not started. */
+struct call *call_new(struct session *s, struct plan *p, PyObject *args, PyObject *kwargs,
+                      double timeout_s);
+/* Ends it: `result` and `exception` are stolen, either or both may be NULL. Wakes who waits. */
+void call_end(struct call *c, PyObject *result, PyObject *exception);
+/* Ends it with the error that the owner makes of these words. */
+void call_fail(struct call *c, const char *type, const char *message);
+/* Ends it with the Python exception that is set. */
+void call_fail_set(struct call *c);
+/* An item of `bytes` bytes has come; steals `value`. */
+void call_add_item(struct call *c, PyObject *value, size_t bytes);
+/* Runs the callbacks of a call that has something to say. Negative: KeyboardInterrupt or the like.
+ */
+int call_run_callbacks(struct call *c);
+PySendResult call_send(PyObject *self, PyObject *value, PyObject **ret);
+PyObject *call_iternext(PyObject *self);
+PyObject *call_close(PyObject *self, PyObject *unused);
+static inline struct agx_str call_id(const struct call *c)
+{
+    return (struct agx_str){ c->id, c->id_len };
+}
+
+/* py_client_step.c */
+PyObject *step_type_new(PyObject *module);
+/* New: waits for the next item of the call; NULL: for nothing. */
+PyObject *step_new(struct client_module *m, struct call *c);
+
+/* py_client_input.c: bidi input. */
+PyObject *call_push(PyObject *self, PyObject *item);
+PyObject *call_end_input(PyObject *self, PyObject *unused);
+PyObject *call_credit(PyObject *self, PyObject *unused);
+void call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq);
+/* The server has input up to `seq`: what follows is sent (again). */
+int call_input_replay(struct call *c, uint64_t seq);
+void call_input_done(struct call *c);
+
+/* py_client_request.c: what goes out. Negative: a Python exception is set. */
+int call_start(struct call *c);
+int call_send_request(struct call *c);
+int request_cancel(struct call *c);
+int request_credit(struct call *c);
+int request_acks(struct session *s);
+int request_resume(struct session *s);
+/* Notes that an event of the call was seen, for the next acknowledgement. */
+void ack_note(struct call *c, bool ended);
+void ack_forget(struct call *c);
+void ack_reset(struct session *s);
+
+/* py_client_event.c: what comes in. Negative: a Python exception is set, the connection is broken.
+ */
+int event_receive(struct session *s, struct agx_str payload);
+
+/* py_client_session.c */
+PyObject *session_type_new(PyObject *module);
+/* The loop, and with it the thread, that the calls belong to. */
+void session_bind(struct session *s, PyObject *loop);
+/* Registers a call under its id. Negative: a Python exception is set. */
+int session_add(struct session *s, struct call *c);
+void session_remove(struct session *s, struct call *c);
+/* The call can go on; its callbacks run soon, and never inside this function. */
+void session_wake(struct session *s, struct call *c);
+int session_run_woken(struct session *s);
+/* The calls in that state, oldest first, each with a reference. NULL: a Python exception is set. */
+struct call **session_list(struct session *s, enum call_state state, size_t *ret_len);
+void session_list_free(struct call **list, size_t len);
+/* Sends what has waited for the connection. */
+int session_send_waiting(struct session *s);
+/* New: the exception of an error map, made by the owner. */
+PyObject *session_error(struct session *s, PyObject *name, PyObject *error);
+
+/* py_client_io.c. Negative: a Python exception is set. */
+/* Appends one event with its attachment. */
+int io_event(struct session *s, enum agx_rpc_event ev, struct agx_str payload);
+int io_text(struct session *s, struct agx_str text);
+/* What was appended leaves at the end of this turn of the loop. */
+int io_flush_soon(struct session *s);
+int io_flush(struct session *s);
+/* Has the loop call that method of the session. */
+int io_call_soon(struct session *s, const char *name);
+/* Socket.IO's and WebSocket's goodbye, as far as the socket takes it. */
+int io_goodbye(struct session *s);
+/* Takes the connection down without telling the owner. */
+void io_detach(struct session *s);
+/* The same, and the owner hears of it. */
+void io_lost(struct session *s, const char *reason);
+/* Methods of Session. */
+PyObject *session_attach_fd(PyObject *self, PyObject *args);
+PyObject *session_attach_transport(PyObject *self, PyObject *args);
+PyObject *session_feed(PyObject *self, PyObject *data);
+PyObject *session_on_readable(PyObject *self, PyObject *unused);
+PyObject *session_flush(PyObject *self, PyObject *unused);
+PyObject *session_send_acks(PyObject *self, PyObject *unused);
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * py_client_input.c: bidi input: numbered, kept until the server has it, held back by its credit.
+ *
+ * Invariant: inputs[i] has the number input_first + i, and those up to input_sent have gone out on
+ * the connection that there is now.
+ */
+#include "pyext/py_client.h"
+#include "pyext/py_error.h"
+
+#include "base/banned.h"
+
+static void drop_inputs(struct call *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        agx_buf_done(&c->inputs[i].bytes);
+    if (n < c->inputs_len)
+        memmove(c->inputs, c->inputs + n, (c->inputs_len - n) * sizeof(*c->inputs));
+    c->inputs_len -= n;
+    c->input_first += n;
+}
+
+static void release_waiter(struct call *c)
+{
+    PyObject *waiter = AGX_TAKE_PTR(c->credit_waiter), *done, *r = NULL;
+
+    if (!waiter)
+        return;
+    done = PyObject_CallMethod(waiter, "done", NULL);
+    if (done == Py_False)
+        r = PyObject_CallMethod(waiter, "set_result", "O", Py_None);
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(waiter);
+    Py_XDECREF(r);
+    Py_XDECREF(done);
+    Py_DECREF(waiter);
+}
+
+void call_input_done(struct call *c)
+{
+    drop_inputs(c, c->inputs_len);
+    free(c->inputs);
+    c->inputs = NULL;
+    c->inputs_cap = 0;
+    release_waiter(c);
+}
+
+static bool has_credit(const struct call *c)
+{
+    /* A 0.1.5 server grants none. */
+    if (c->session->state == SESSION_OPEN && c->session->proto == 0)
+        return true;
+    return c->sent_n < c->credit_n && c->sent_bytes < c->credit_bytes;
+}
+
+/* Sends what has not gone out on this connection yet. */
+static int send_inputs(struct call *c)
+{
+    struct session *s = c->session;
+
+    if (c->state != CALL_SENT || s->state != SESSION_OPEN)
+        return 0;
+    while (c->input_sent + 1 < c->input_first + c->inputs_len) {
+        struct call_input *in = &c->inputs[c->input_sent + 1 - c->input_first];
+
+        if (io_event(s, in->last ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN, agx_buf_peek(&in->bytes)) <
+            0)
+            return -1;
+        c->input_sent++;
+    }
+    if (s->proto == 0)
+        drop_inputs(c, c->inputs_len);
+    return 0;
+}
+
+int call_input_replay(struct call *c, uint64_t seq)
+{
+    if (seq >= c->input_first)
+        drop_inputs(c, (size_t)AGX_MIN(seq - c->input_first + 1, c->inputs_len));
+    c->input_sent = c->input_first - 1;
+    if (send_inputs(c) < 0)
+        return -1;
+    if (has_credit(c))
+        release_waiter(c);
+    return 0;
+}
+
+void call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
+{
+    c->credit_n = AGX_MAX(c->credit_n, n);
+    c->credit_bytes = AGX_MAX(c->credit_bytes, bytes);
+    /* Never past what went out: a wrong number must not lose input. */
+    if (seq > c->input_sent)
+        seq = c->input_sent;
+    if (seq >= c->input_first)
+        drop_inputs(c, (size_t)(seq - c->input_first + 1));
+    if (has_credit(c))
+        release_waiter(c);
+}
+
+static struct call_input *add_input(struct call *c)
+{
+    if (c->inputs_len == c->inputs_cap) {
+        size_t cap = c->inputs_cap ? c->inputs_cap * 2 : 8;
+        struct call_input *grown = realloc(c->inputs, cap * sizeof(*grown));
+
+        if (!grown) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        c->inputs = grown;
+        c->inputs_cap = cap;
+    }
+    c->inputs[c->inputs_len] = (struct call_input){ .bytes = AGX_BUF_INIT(AGX_MESSAGE_MAX) };
+    return &c->inputs[c->inputs_len];
+}
+
+/* Writes the message of the next piece of input; `item` NULL: the end. */
+static int encode_input(struct call *c, struct call_input *in, PyObject *item)
+{
+    bool ours = c->session->proto > 0 || c->session->state != SESSION_OPEN;
+    struct agx_py_pack_options options = { .int_keys = ours,
+                                           .byte_dtypes = ours,
+                                           .fallback = c->plan->fallback };
+    struct agx_error *err = NULL;
+    struct agx_mp_writer w;
+    size_t before = 0;
+
+    agx_mp_writer_init(&w, &in->bytes);
+    agx_mp_write_map(&w, item ? 3 : 2);
+    agx_mp_write_str(&w, AGX_STR("call_id"));
+    agx_mp_write_str(&w, call_id(c));
+    agx_mp_write_str(&w, AGX_STR("seq"));
+    agx_mp_write_uint(&w, c->input_first + c->inputs_len);
+    if (item) {
+        agx_mp_write_str(&w, AGX_STR("item"));
+        before = in->bytes.len;
+        if (agx_py_pack(&c->module->codec, &w, item, &options) < 0)
+            return -1;
+    }
+    if (agx_mp_writer_end(&w, &err) < 0) {
+        (void)agx_py_raise(&err);
+        return -1;
+    }
+    if (in->bytes.len > c->session->max_send) {
+        PyErr_Format(PyExc_ValueError, "an item of %zu bytes; the server takes %zu", in->bytes.len,
+                     c->session->max_send);
+        return -1;
+    }
+    if (item) {
+        c->sent_n++;
+        c->sent_bytes += in->bytes.len - before;
+    }
+    return 0;
+}
+
+static int push(struct call *c, PyObject *item)
+{
+    struct call_input *in;
+
+    if (c->state == CALL_ENDED || c->input_ended)
+        return 0;
+    in = add_input(c);
+    if (!in)
+        return -1;
+    if (encode_input(c, in, item) < 0) {
+        agx_buf_done(&in->bytes);
+        return -1;
+    }
+    in->last = !item;
+    c->inputs_len++;
+    c->input_ended = !item;
+    return send_inputs(c);
+}
+
+PyObject *call_push(PyObject *self, PyObject *item)
+{
+    struct call *c = (struct call *)self;
+
+    if (push(c, item) < 0)
+        return NULL;
+    return PyBool_FromLong(c->state == CALL_ENDED || has_credit(c));
+}
+
+PyObject *call_end_input(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (push((struct call *)self, NULL) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *call_credit(PyObject *self, PyObject *unused)
+{
+    struct call *c = (struct call *)self;
+    PyObject *waiter = PyObject_CallMethod(c->session->loop, "create_future", NULL);
+
+    (void)unused;
+    if (!waiter)
+        return NULL;
+    Py_XDECREF(c->credit_waiter);
+    c->credit_waiter = Py_NewRef(waiter);
+    if (c->state == CALL_ENDED || has_credit(c))
+        release_waiter(c);
+    return waiter;
+}
