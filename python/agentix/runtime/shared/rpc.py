@@ -94,3 +94,13 @@ def detect_declared_shape(fn: object) -> str:
     if any(is_channel_annotation(p.annotation) for p in found.parameters):
         return "bidi"
     return "stream"
+
+
+def __getattr__(name: str) -> object:
+    # A worker needs none of these, and dataclasses are slow to import.
+    if name in ("Bidi", "RemoteCall", "Stream", "Unary"):
+        from agentix.runtime.shared import calls
+
+        found: object = getattr(calls, name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
