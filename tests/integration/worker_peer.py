@@ -89,19 +89,19 @@ class WorkerPeer:
 
     def _cut(self, lane):
         """Whole frames out of the bytes of a lane."""
-        data = self.buffers[lane]
-        while len(data) >= 4:
-            size = struct.unpack_from("<I", data)[0]
-            if len(data) < 4 + size:
+        data, at = memoryview(self.buffers[lane]), 0
+        while len(data) - at >= 4:
+            size = struct.unpack_from("<I", data, at)[0]
+            if len(data) - at < 4 + size:
                 break
-            frame = msgpack.unpackb(data[4 : 4 + size], strict_map_key=False)
+            frame = msgpack.unpackb(data[at + 4 : at + 4 + size], strict_map_key=False)
+            at += 4 + size
             frame["_lane"] = lane
             if frame["type"] == "lane":
                 self.hints.setdefault(frame["callable"], []).append(frame["lane"])
             else:
                 self.frames.append(frame)
-            data = data[4 + size :]
-        self.buffers[lane] = data
+        self.buffers[lane] = bytes(data[at:])
 
     def pump(self, timeout):
         """Reads what comes within that time; raises Gone at the end of either lane."""
