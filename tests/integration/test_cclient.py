@@ -1,5 +1,6 @@
 """libagentix and `agentix call` against agentix-server and agentix-worker."""
 
+import contextlib
 import json
 import os
 import signal
@@ -45,7 +46,7 @@ def values(done):
 
 
 class Cutter:
-    """A TCP proxy that cuts each connection, or the first ones, after so many bytes of the server."""
+    """A TCP proxy that cuts connections, or the first ones, after so many bytes of the server."""
 
     def __init__(self, port, limit, times):
         self.port, self.limit, self.times, self.cuts = port, limit, times, 0
@@ -68,7 +69,7 @@ class Cutter:
 
     def copy(self, source, target, limit):
         left = limit
-        try:
+        with contextlib.suppress(OSError):
             while data := source.recv(4096 if left is None else min(4096, left)):
                 target.sendall(data)
                 if left is not None:
@@ -76,13 +77,9 @@ class Cutter:
                     if left <= 0:
                         self.cuts += 1
                         break
-        except OSError:
-            pass
         for side in (source, target):
-            try:
+            with contextlib.suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
     def close(self):
         self.listener.close()
