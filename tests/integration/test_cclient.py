@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from agxtest.server import wait_for
@@ -17,6 +19,7 @@ FUNCTIONS = os.environ["TEST_FUNCTIONS"]
 EXAMPLE = os.environ["C_FUNCTION_EXAMPLE"]
 CLIENTS = os.environ["C_CLIENT_EXAMPLE"]
 WORKER = os.environ["AGENTIX_WORKER"]
+HEADERS = Path(__file__).parents[2] / "include" / "agentix"
 
 
 @pytest.fixture(name="server")
@@ -300,6 +303,17 @@ def test_examples_run(server):
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "2000 good, 0 failed\n"), done.stderr
+
+
+def test_library_exports_what_its_headers_declare_and_nothing_else():
+    command = ["nm", "-D", "--defined-only", "--format=posix", os.environ["LIBAGENTIX"]]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    exported = {line.split("@")[0] for line in listed.splitlines() if line.split()[1] == "T"}
+    declared = set()
+    for name in ("error", "msgpack", "runtime"):
+        text = (HEADERS / f"{name}.h").read_text()
+        declared |= set(re.findall(r"AGX_PUBLIC[^;]*?\b(agx_\w+)\(", text))
+    assert len(declared) > 40 and exported == declared
 
 
 def test_abandoned_calls_are_cancelled_in_the_worker(server):
