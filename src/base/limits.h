@@ -55,8 +55,8 @@
 #define AGX_RPC_STREAM_WINDOW ((size_t)256 << 10)
 #define AGX_RPC_CONN_WINDOW ((size_t)1 << 20)
 
-/* All that one connection may make us keep: requests under way, replies that its client does not
- * read, HTTP/2's own state. Several of the largest messages. */
+/* What the calls of one connection may make us keep: requests under way and replies that its client
+ * does not read. Several of the largest messages. */
 #define AGX_RPC_CONN_BYTES_MAX ((size_t)64 << 20)
 
 /* Bytes of one stream that wait to be sent past which its producer has to pause. */

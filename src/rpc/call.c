@@ -102,6 +102,10 @@ void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *wh
                             &(struct agx_rpc_status){ .code = code, .message = agx_str_from(why) });
         c->link->busy = busy;
     }
+    /* No handler looks at them now, unlike in finish(); others may need the room. */
+    agx_grpc_decoder_done(&c->decoder);
+    agx_buf_done(&c->in);
+    (void)agx_rpc_call_count(c);
     if (ops)
         ops->ended(user, code);
 }

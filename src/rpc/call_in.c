@@ -234,7 +234,8 @@ void agx_rpc_call_deliver(struct agx_rpc_call *c)
         size_t used = read_messages(c, agx_buf_peek(&c->in));
 
         consume(c, used);
-        agx_buf_consume(&c->in, used);
+        if (!c->finished)
+            agx_buf_consume(&c->in, used);
         (void)agx_rpc_call_count(c);
     }
     if (!c->finished && !c->paused && c->remote_ended && !c->half_closed)

@@ -7,8 +7,9 @@
  *  (1) nghttp2 is entered once at a time: while `busy`, calls only submit, and what they submitted
  *      is sent afterwards;
  *  (2) every stream that nghttp2 told us of is one call, from on_begin_headers to on_stream_close;
- *  (3) `bytes` never passes conn_bytes_max by more than one read: nghttp2's memory comes from our
- *      allocator, and the calls' buffers are counted when they grow;
+ *  (3) `bytes` passes conn_bytes_max by one read at most, since the calls' buffers are counted when
+ *      they grow; `h2_bytes` never does: nghttp2's memory comes from our allocator. They are apart
+ *      so that calls which hold too much fail alone and do not end the connection;
  *  (4) what a peer can make us do for nothing is counted by a guard; one too many ends the link
  * with ENHANCE_YOUR_CALM.
  */
@@ -29,12 +30,12 @@ static void *mem_realloc(void *p, size_t size, void *user)
     size_t before = malloc_usable_size(p);
     void *q;
 
-    if (size > before && l->bytes + (size - before) > l->host->config.conn_bytes_max)
+    if (size > before && l->h2_bytes + (size - before) > l->host->config.conn_bytes_max)
         return NULL;
     q = realloc(p, size);
     if (!q)
         return NULL;
-    l->bytes += malloc_usable_size(q) - before;
+    l->h2_bytes += malloc_usable_size(q) - before;
     l->host->stats.bytes += malloc_usable_size(q) - before;
     return q;
 }
@@ -57,7 +58,7 @@ static void mem_free(void *p, void *user)
 {
     struct agx_rpc_link *l = user;
 
-    l->bytes -= malloc_usable_size(p);
+    l->h2_bytes -= malloc_usable_size(p);
     l->host->stats.bytes -= malloc_usable_size(p);
     free(p);
 }

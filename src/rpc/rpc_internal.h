@@ -48,7 +48,7 @@ struct agx_rpc_link {
     struct agx_rpc_host *host;
     nghttp2_session *session;
     nghttp2_mem mem;
-    size_t bytes; /* what this connection makes us keep */
+    size_t bytes, h2_bytes; /* what the calls make us keep; what nghttp2 does */
     struct agx_rpc_peer peer;
     bool admitted;
     bool greeted;  /* the client's first SETTINGS are here */

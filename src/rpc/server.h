@@ -21,7 +21,8 @@ struct agx_rpc_server;
 
 struct agx_rpc_config {
     size_t message_max;    /* of a received message */
-    size_t conn_bytes_max; /* what one connection may make us keep */
+    size_t conn_bytes_max; /* what the calls of one connection may make us keep; HTTP/2's own
+                            * state may be as much again */
     size_t headers_max;    /* of a request */
     size_t stream_high;    /* from here on agx_rpc_call_send() asks for a pause */
     size_t conns_max;

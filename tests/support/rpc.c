@@ -392,15 +392,21 @@ static void on_stopped(void *user, struct agx_error *error)
     ((struct rpc_fixture *)user)->n_stopped++;
 }
 
+void rpc_stop(struct rpc_fixture *f, uint64_t deadline_ms)
+{
+    agx_rpc_server_stop(f->server, deadline_ms, on_stopped, f);
+    ASSERT_UINT(0, f->n_stopped);
+    f->server = NULL;
+}
+
 void rpc_teardown(struct rpc_fixture *f)
 {
     if (f->client.session)
         rpc_client_close(&f->client);
-    if (f->server && f->n_stopped == 0) {
-        agx_rpc_server_stop(f->server, 0, on_stopped, f);
-        test_loop_run(f->loop);
-        ASSERT_UINT(1, f->n_stopped);
-    }
+    if (f->server)
+        rpc_stop(f, 0);
+    test_loop_run(f->loop);
+    ASSERT_UINT(1, f->n_stopped);
     for (size_t i = 0; i < f->n_held; i++) {
         ASSERT_TRUE(f->held[i].n_ended <= 1);
         agx_buf_done(&f->held[i].got);

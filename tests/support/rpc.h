@@ -67,6 +67,8 @@ struct rpc_fixture {
 void rpc_setup(struct rpc_fixture *f, const struct agx_rpc_config *config);
 void rpc_teardown(struct rpc_fixture *f);
 void rpc_turn(struct rpc_fixture *f);
+/* agx_rpc_server_stop(); f->n_stopped counts its end. */
+void rpc_stop(struct rpc_fixture *f, uint64_t deadline_ms);
 void rpc_connect(struct rpc_fixture *f, struct rpc_client *c);
 void rpc_client_turn(struct rpc_client *c);
 void rpc_client_close(struct rpc_client *c);
