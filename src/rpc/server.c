@@ -77,8 +77,12 @@ static void pump(struct peer *p)
     }
 }
 
+static void on_later(uv_idle_t *h);
+
 static void settle(struct peer *p)
 {
+    if (p->link->later)
+        (void)uv_idle_start(&p->server->later, on_later);
     if (p->closing || !agx_rpc_link_is_over(p->link) || (p->stalled && !p->link->failed))
         return;
     p->closing = true;
@@ -112,12 +116,8 @@ static void on_later(uv_idle_t *h)
 
 static void on_wake(struct agx_rpc_link *l)
 {
-    struct peer *p = l->io;
-
-    pump(p);
-    settle(p);
-    if (l->later)
-        (void)uv_idle_start(&p->server->later, on_later);
+    pump(l->io);
+    settle(l->io);
 }
 
 static void on_deadline(uv_timer_t *t);
@@ -155,8 +155,6 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     p->asked = false;
     if (p->link->greeted)
         agx_conn_deadline(p->conn, s->host.config.keepalive_ms);
-    if (p->link->later)
-        (void)uv_idle_start(&s->later, on_later);
     turn(p);
     arm(s);
     return len;
