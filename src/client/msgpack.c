@@ -116,25 +116,28 @@ void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t len)
         agx_mp_write_raw(&w->mp, agx_str_bytes(bytes, len));
 }
 
-int agx_writer_json(struct agx_writer *w, const char *json, size_t len, struct agx_error **err)
+/* 0, or what went wrong so far. */
+static int check(struct agx_writer *w, struct agx_error **err)
 {
     if (!w)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "msgpack: no memory for a writer");
-    if (w->mp.status < 0)
-        return agx_writer_bytes(w, NULL, NULL, err);
-    return agx_mp_from_json(&w->buf, agx_str_bytes(json, len), AGX_DEPTH_MAX, err);
+    if (w->bad_text)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "msgpack: a text is not UTF-8");
+    return agx_mp_writer_end(&w->mp, err);
+}
+
+int agx_writer_json(struct agx_writer *w, const char *json, size_t len, struct agx_error **err)
+{
+    int r = check(w, err);
+
+    return r < 0 ? r : agx_mp_from_json(&w->buf, agx_str_bytes(json, len), AGX_DEPTH_MAX, err);
 }
 
 int agx_writer_bytes(struct agx_writer *w, const void **ret_bytes, size_t *ret_len,
                      struct agx_error **err)
 {
-    int r;
+    int r = check(w, err);
 
-    if (!w)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "msgpack: no memory for a writer");
-    if (w->bad_text)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "msgpack: a text is not UTF-8");
-    r = agx_mp_writer_end(&w->mp, err);
     if (r < 0)
         return r;
     *ret_bytes = w->buf.data;
@@ -224,7 +227,7 @@ int agx_reader_skip(struct agx_reader *r, const void **ret_bytes, size_t *ret_le
                     struct agx_error **err)
 {
     struct agx_mp_reader mp;
-    struct agx_str raw;
+    struct agx_str raw = { NULL, 0 };
     int status = resume(r, &mp, err);
 
     if (status == 0)

@@ -114,7 +114,7 @@ static int check_value(struct agx_str bytes, enum agx_mp_type type, const char *
 {
     const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     struct agx_mp_reader rd, ahead;
-    struct agx_mp_token t;
+    struct agx_mp_token t = { .type = AGX_MP_NIL };
     int r = agx_mp_reader_init(&rd, bytes, &limits, err);
 
     if (r < 0)
