@@ -1,0 +1,32 @@
+"""What runs on the other side: plain functions, in a module that the server finds with --path."""
+
+import os
+from collections.abc import AsyncIterator
+
+from agentix import Channel
+
+
+async def where() -> dict[str, int]:
+    """Unary: one call, one result."""
+    return {"pid": os.getpid()}
+
+
+def longest(words: list[str]) -> str:
+    """Unary: a plain function runs in a thread over there."""
+    return max(words, key=len)
+
+
+async def letters(text: str) -> AsyncIterator[str]:
+    """Stream: an async generator; its items come one by one."""
+    for letter in text:
+        yield letter
+
+
+async def shout(inbox: Channel[str]) -> AsyncIterator[str]:
+    """Bidi: items go in and come out while it runs."""
+    async for word in inbox:
+        yield word.upper() + "!"
+
+
+def broken() -> None:
+    raise ValueError("this function fails on purpose")
