@@ -12,7 +12,8 @@
 
 enum {
     READ_BYTES = 16384,
-    READS_A_TURN = 4, /* a flood of output leaves time for calls */
+    READS_AT_ONCE = 64, /* for what a process left behind: more than a pipe holds */
+    READS_A_TURN = 4,   /* a flood of output leaves time for calls */
 };
 
 struct agx_capture {
@@ -123,13 +124,18 @@ static void on_poll_closed(uv_handle_t *h)
     free(c);
 }
 
+/* Bounded: somebody may still be writing as fast as we read. */
+void agx_capture_read(struct agx_capture *c)
+{
+    for (int i = 0; i < READS_AT_ONCE && read_some(c); i++)
+        ;
+}
+
 struct agx_capture *agx_capture_close(struct agx_capture *c)
 {
     if (!c)
         return NULL;
-    /* Bounded: somebody may still be writing as fast as we read. */
-    for (int i = 0; i < 64 && read_some(c); i++)
-        ;
+    agx_capture_read(c);
     if (c->held.len > 0)
         give(c);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);

@@ -22,6 +22,8 @@ int agx_capture_open(struct agx_loop *l, agx_line_fn on_line, void *user,
                      struct agx_capture **ret_capture, struct agx_error **err) AGX_MUST_CHECK;
 /* The end to write to; borrowed. It blocks: a writer that is faster than we read has to wait. */
 int agx_capture_fd(const struct agx_capture *c);
+/* Gives the lines that are there now, without waiting for the loop. */
+void agx_capture_read(struct agx_capture *c);
 /* Gives what is there, also a last line without a newline, and ends. Returns NULL and accepts it.
  */
 struct agx_capture *agx_capture_close(struct agx_capture *c);

@@ -239,10 +239,21 @@ static int on_frame(void *user, struct agx_str frame, struct agx_error **err)
     return agx_router_frame(s->router, frame, err);
 }
 
+/* Why it could not start is often only in what it printed: its last line comes along. */
 static void on_worker_gone(void *user, struct agx_str type, const char *message, int returncode)
 {
     struct agx_server *s = user;
+    struct agx_str said;
+    char text[1000];
 
+    agx_capture_read(s->captures[0]);
+    agx_capture_read(s->captures[1]);
+    said = agx_wlog_peek_last(s->wlog, s->worker_log_from);
+    s->worker_log_from = agx_wlog_next(s->wlog);
+    if (agx_str_eq(type, AGX_STR("WorkerUnavailable")) && said.len > 0) {
+        (void)snprintf(text, sizeof(text), "%s: %.*s", message, AGX_STR_ARG(said));
+        message = text;
+    }
     agx_router_worker_gone(s->router, type, message, returncode);
     resume_peers(s);
 }

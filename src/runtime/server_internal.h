@@ -51,6 +51,7 @@ struct agx_server {
     struct agx_router *router;
     struct agx_worker *worker;
     struct agx_wlog *wlog;
+    uint64_t worker_log_from;        /* the number of the first record of this worker */
     struct agx_capture *captures[2]; /* stdout, stderr */
     struct agx_spin *spin;
     struct agx_peer *peers;

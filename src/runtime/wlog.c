@@ -190,9 +190,14 @@ bool agx_wlog_read(const struct agx_wlog *log, uint64_t *next, struct agx_wlog_r
     return true;
 }
 
-struct agx_str agx_wlog_peek_last(const struct agx_wlog *log)
+uint64_t agx_wlog_next(const struct agx_wlog *log)
 {
-    for (uint64_t seq = log->next; seq > log->first; seq--) {
+    return log->next;
+}
+
+struct agx_str agx_wlog_peek_last(const struct agx_wlog *log, uint64_t since)
+{
+    for (uint64_t seq = log->next; seq > AGX_MAX(log->first, since); seq--) {
         const struct record *r = at(log, seq - 1);
 
         if (r->stream == AGX_WLOG_STDERR && r->len > 0)

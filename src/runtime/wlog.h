@@ -47,8 +47,10 @@ void agx_wlog_append(struct agx_wlog *log, enum agx_wlog_stream stream, struct a
 /* The first record from number *next on; *next moves behind it. False when there is none yet. */
 bool agx_wlog_read(const struct agx_wlog *log, uint64_t *next, struct agx_wlog_record *ret);
 
-/* The last line that was printed on stderr, or empty: for messages about its death. Borrowed until
- * the next append. */
-struct agx_str agx_wlog_peek_last(const struct agx_wlog *log);
+/* The number that the next record will have. */
+uint64_t agx_wlog_next(const struct agx_wlog *log);
+/* The last line that was printed on stderr, from number `since` on, or empty: for messages about
+ * its death. Borrowed until the next append. */
+struct agx_str agx_wlog_peek_last(const struct agx_wlog *log, uint64_t since);
 
 #endif

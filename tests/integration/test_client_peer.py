@@ -25,7 +25,7 @@ class Server:
 
     def __init__(self):
         made = subprocess.run(
-            [ROOT / "tools/peer_env", "0.1.5"], capture_output=True, text=True, check=False
+            [ROOT / "tools/peer_env", "agentixx-0.1.5"], capture_output=True, text=True, check=False
         )
         if made.returncode != 0:
             pytest.skip(f"agentixx 0.1.5 cannot be installed: {made.stderr[-300:]}")
