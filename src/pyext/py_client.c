@@ -1,5 +1,5 @@
 /* py_client.c: the module agentix._client. */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 
 #include "codec/sio.h"
 

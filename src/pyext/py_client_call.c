@@ -11,7 +11,7 @@
  * `_asyncio_future_blocking`, adds its wake-up as a callback and sleeps. The wake-up is run by the
  * session after the bytes that came were read, without another turn of the loop.
  */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 
 #include "base/banned.h"
 
@@ -94,8 +94,7 @@ void call_fail_set(struct call *c)
     call_end(c, NULL, value);
 }
 
-/* Drops the call on our side, and tells the server if it may have it. */
-static void abandon(struct call *c, PyObject *exception)
+void call_abandon(struct call *c, PyObject *exception)
 {
     if (c->state == CALL_ENDED) {
         Py_XDECREF(exception);
@@ -107,87 +106,9 @@ static void abandon(struct call *c, PyObject *exception)
     call_end(c, NULL, exception);
 }
 
-/* Sets the exception of an ended call. */
-static void raise_exception(struct call *c)
+void call_raise(struct call *c)
 {
     PyErr_SetObject((PyObject *)Py_TYPE(c->exception), c->exception);
-}
-
-/* ---- items ---- */
-
-void call_add_item(struct call *c, PyObject *value, size_t bytes)
-{
-    if (c->items_head + c->items_len == c->items_cap) {
-        if (c->items_head > 0) {
-            memmove(c->items, c->items + c->items_head, c->items_len * sizeof(*c->items));
-            c->items_head = 0;
-        } else {
-            size_t cap = c->items_cap ? c->items_cap * 2 : 16;
-            struct call_item *grown = realloc(c->items, cap * sizeof(*grown));
-
-            if (!grown) {
-                Py_DECREF(value);
-                PyErr_NoMemory();
-                call_fail_set(c);
-                return;
-            }
-            c->items = grown;
-            c->items_cap = cap;
-        }
-    }
-    c->items[c->items_head + c->items_len++] = (struct call_item){ value, bytes };
-    session_wake(c->session, c);
-}
-
-static void drop_items(struct call *c)
-{
-    while (c->items_len > 0) {
-        c->items_len--;
-        Py_DECREF(c->items[c->items_head++].value);
-    }
-    free(c->items);
-    c->items = NULL;
-    c->items_cap = c->items_head = 0;
-}
-
-/* Grants more as the user takes items: at the latest when half of the window is used up. */
-static int grant(struct call *c)
-{
-    uint64_t n = c->took_n + AGX_CREDIT_ITEMS;
-    uint64_t bytes = c->took_bytes + AGX_CREDIT_BYTES;
-
-    if (c->state != CALL_SENT || c->session->proto == 0)
-        return 0;
-    if (n - c->granted_n < AGX_CREDIT_ITEMS / 2 && bytes - c->granted_bytes < AGX_CREDIT_BYTES / 2)
-        return 0;
-    c->granted_n = n;
-    c->granted_bytes = bytes;
-    return request_credit(c);
-}
-
-static PyObject *take_item(struct call *c)
-{
-    struct call_item item = c->items[c->items_head++];
-    PyObject *value;
-
-    if (--c->items_len == 0)
-        c->items_head = 0;
-    c->took_n++;
-    c->took_bytes += item.bytes;
-    if (grant(c) < 0) {
-        Py_DECREF(item.value);
-        return NULL;
-    }
-    value = plan_accept(c->plan, item.value);
-    if (!value) {
-        PyObject *type, *exc, *traceback;
-
-        PyErr_Fetch(&type, &exc, &traceback);
-        drop_items(c);
-        abandon(c, NULL); /* an item that is refused ends the iteration, as in a generator */
-        PyErr_Restore(type, exc, traceback);
-    }
-    return value;
 }
 
 /* ---- awaiting ---- */
@@ -211,7 +132,7 @@ static PySendResult unary_outcome(struct call *c, PyObject **ret)
     }
     c->taken = true;
     if (c->exception) {
-        raise_exception(c);
+        call_raise(c);
         return PYGEN_ERROR;
     }
     *ret = c->result ? plan_accept(c->plan, AGX_TAKE_PTR(c->result)) : Py_NewRef(Py_None);
@@ -221,14 +142,14 @@ static PySendResult unary_outcome(struct call *c, PyObject **ret)
 static PySendResult items_outcome(struct call *c, PyObject **ret)
 {
     if (c->items_len > 0) {
-        *ret = take_item(c);
+        *ret = call_take_item(c);
         return *ret ? PYGEN_RETURN : PYGEN_ERROR;
     }
     if (c->state != CALL_ENDED)
         return wait_for_more(c, ret);
     if (c->exception && !c->taken) {
         c->taken = true;
-        raise_exception(c);
+        call_raise(c);
     } else {
         PyErr_SetNone(PyExc_StopAsyncIteration);
     }
@@ -308,8 +229,8 @@ PyObject *call_close(PyObject *self, PyObject *unused)
     struct call *c = (struct call *)self;
 
     (void)unused;
-    drop_items(c);
-    abandon(c, NULL);
+    call_drop_items(c);
+    call_abandon(c, NULL);
     Py_RETURN_NONE;
 }
 
@@ -321,141 +242,7 @@ static PyObject *call_aclose(PyObject *self, PyObject *unused)
     return r ? step_new(((struct call *)self)->module, NULL) : NULL;
 }
 
-/* ---- asyncio's future protocol ---- */
-
-static PyObject *call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = { "", "context", NULL };
-    struct call *c = (struct call *)self;
-    PyObject *fn, *context = Py_None;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:add_done_callback", names, &fn, &context))
-        return NULL;
-    if (c->callback)
-        return PyErr_Format(PyExc_RuntimeError, "another task waits for this call already");
-    c->callback = Py_NewRef(fn);
-    c->context = Py_NewRef(context);
-    if (c->state == CALL_ENDED || c->items_len > 0)
-        session_wake(c->session, c);
-    Py_RETURN_NONE;
-}
-
-static PyObject *call_remove_done_callback(PyObject *self, PyObject *fn)
-{
-    struct call *c = (struct call *)self;
-    int same = c->callback ? PyObject_RichCompareBool(c->callback, fn, Py_EQ) : 0;
-
-    if (same < 0)
-        return NULL;
-    if (same) {
-        Py_CLEAR(c->callback);
-        Py_CLEAR(c->context);
-    }
-    return PyLong_FromLong(same);
-}
-
-/* True: the task that waits will see a CancelledError, and the server has been told. */
-static PyObject *call_cancel(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = { "msg", NULL };
-    struct call *c = (struct call *)self;
-    PyObject *msg = Py_None, *exception;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:cancel", names, &msg))
-        return NULL;
-    if (c->state == CALL_ENDED || c->items_len > 0)
-        Py_RETURN_FALSE;
-    exception =
-        PyObject_CallFunctionObjArgs(c->module->cancelled_error, msg == Py_None ? NULL : msg, NULL);
-    if (!exception)
-        return NULL;
-    abandon(c, exception);
-    Py_RETURN_TRUE;
-}
-
-static PyObject *call_cancelled(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((struct call *)self)->cancelled);
-}
-
-static bool is_ready(const struct call *c)
-{
-    return c->state == CALL_ENDED || c->items_len > 0;
-}
-
-static PyObject *call_done(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(is_ready((struct call *)self));
-}
-
-/* What a woken task asks first: it only matters whether we were cancelled. */
-static PyObject *call_result(PyObject *self, PyObject *unused)
-{
-    struct call *c = (struct call *)self;
-
-    (void)unused;
-    if (!is_ready(c)) {
-        PyErr_SetString(c->module->invalid_state, "the call goes on");
-        return NULL;
-    }
-    if (c->cancelled && c->exception) {
-        c->taken = true;
-        raise_exception(c);
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *call_get_loop(PyObject *self, PyObject *unused)
-{
-    PyObject *loop = ((struct call *)self)->session->loop;
-
-    (void)unused;
-    return Py_NewRef(loop ? loop : Py_None);
-}
-
-int call_run_callbacks(struct call *c)
-{
-    PyObject *fn = AGX_TAKE_PTR(c->callback), *context = AGX_TAKE_PTR(c->context), *r;
-
-    if (!fn)
-        return 0;
-    if (context == Py_None)
-        r = PyObject_CallFunctionObjArgs(fn, (PyObject *)c, NULL);
-    else
-        r = PyObject_CallMethodObjArgs(context, c->module->name_run, fn, (PyObject *)c, NULL);
-    Py_DECREF(fn);
-    Py_DECREF(context);
-    if (r) {
-        Py_DECREF(r);
-        return 0;
-    }
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) || PyErr_ExceptionMatches(PyExc_SystemExit))
-        return -1;
-    PyErr_WriteUnraisable((PyObject *)c);
-    return 0;
-}
-
 /* ---- the type ---- */
-
-static PyObject *get_blocking(PyObject *self, void *unused)
-{
-    (void)unused;
-    return PyBool_FromLong(((struct call *)self)->blocking);
-}
-
-static int set_blocking(PyObject *self, PyObject *value, void *unused)
-{
-    int on = value ? PyObject_IsTrue(value) : 0;
-
-    (void)unused;
-    if (on < 0)
-        return -1;
-    ((struct call *)self)->blocking = on;
-    return 0;
-}
 
 static PyObject *get_loop(PyObject *self, void *unused)
 {
@@ -503,7 +290,7 @@ static void call_finalize(PyObject *self)
         PyErr_WriteUnraisable(NULL);
     if (c->state != CALL_ENDED && c->session) {
         Py_CLEAR(c->callback);
-        abandon(c, NULL);
+        call_abandon(c, NULL);
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -532,7 +319,7 @@ static int call_clear(PyObject *self)
 {
     struct call *c = (struct call *)self;
 
-    drop_items(c);
+    call_drop_items(c);
     Py_CLEAR(c->args);
     Py_CLEAR(c->kwargs);
     Py_CLEAR(c->timer);
@@ -585,7 +372,7 @@ static PyMethodDef call_methods[] = {
 };
 
 static PyGetSetDef call_getset[] = {
-    { "_asyncio_future_blocking", get_blocking, set_blocking, NULL, NULL },
+    { "_asyncio_future_blocking", call_get_blocking, call_set_blocking, NULL, NULL },
     { "_loop", get_loop, NULL, NULL, NULL },
     { "call_id", get_id, NULL, "The id, once the call was sent.", NULL },
     { "plan", get_plan, NULL, NULL, NULL },

@@ -1,5 +1,5 @@
 /* py_client_event.c: what the server sends: results, items, ends, errors, credit, resume:done. */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
 #include "codec/mp_fields.h"

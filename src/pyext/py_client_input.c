@@ -4,7 +4,7 @@
  * Invariant: inputs[i] has the number input_first + i, and those up to input_sent have gone out on
  * the connection that there is now.
  */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
 #include "base/banned.h"

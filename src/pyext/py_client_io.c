@@ -4,7 +4,7 @@
  * Reading runs in three steps that never mix: bytes are read and turned into outcomes of calls; the
  * tasks that wait for these run, one after the other; what they sent leaves with one system call.
  */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
 #include "base/limits.h"
@@ -23,7 +23,7 @@ enum { ACK_EVENTS = 64 };
 #define ACK_DELAY_S 0.1
 
 /* What the buffer of outgoing bytes keeps when it is empty. */
-enum { OUT_KEEP = 256 << 10 };
+enum { OUT_KEEP = 2 << 20 };
 
 /* ---- out ---- */
 
@@ -106,7 +106,7 @@ int io_flush_soon(struct session *s)
     return 0;
 }
 
-static int watch_writer(struct session *s, bool on)
+int io_watch_writer(struct session *s, bool on)
 {
     PyObject *r;
 
@@ -136,7 +136,7 @@ static int flush_transport(struct session *s)
     return r ? 0 : -1;
 }
 
-static void out_emptied(struct session *s)
+void io_out_emptied(struct session *s)
 {
     s->out_at = 0;
     agx_buf_clear(&s->out);
@@ -161,12 +161,12 @@ int io_flush(struct session *s)
         if (errno == EINTR)
             continue;
         if (errno == EAGAIN)
-            return watch_writer(s, true);
+            return io_watch_writer(s, true);
         io_lost(s, strerror(errno));
         return 0;
     }
-    out_emptied(s);
-    return watch_writer(s, false);
+    io_out_emptied(s);
+    return io_watch_writer(s, false);
 }
 
 int io_goodbye(struct session *s)
@@ -385,127 +385,4 @@ PyObject *session_feed(PyObject *self, PyObject *data)
     take_bytes(s, view.buf, (size_t)view.len); /* a server's frames are not masked: unchanged */
     PyBuffer_Release(&view);
     return finish_reading(s);
-}
-
-/* ---- attaching ---- */
-
-static int attach(struct session *s, PyObject *loop, Py_ssize_t max_message)
-{
-    if (s->state != SESSION_DETACHED) {
-        PyErr_SetString(PyExc_RuntimeError, "the session has a connection, or is closed");
-        return -1;
-    }
-    if (!s->in)
-        s->in = malloc(SESSION_READ);
-    if (!s->in) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    session_bind(s, loop);
-    agx_ws_init(&s->ws, AGX_WS_CLIENT, (size_t)max_message);
-    s->state = SESSION_GREETING;
-    s->generation++;
-    return 0;
-}
-
-PyObject *session_attach_fd(PyObject *self, PyObject *args)
-{
-    struct session *s = (struct session *)self;
-    _cleanup_py_ PyObject *reader = NULL;
-    PyObject *loop, *r;
-    Py_ssize_t max_message;
-    int fd;
-
-    if (!PyArg_ParseTuple(args, "Oin:attach_fd", &loop, &fd, &max_message))
-        return NULL;
-    reader = method(s, "on_readable");
-    if (!reader || attach(s, loop, max_message) < 0)
-        return NULL;
-    s->fd = fd;
-    r = PyObject_CallMethod(loop, "add_reader", "iO", fd, reader);
-    if (!r) {
-        s->fd = -1; /* the caller's again */
-        io_detach(s);
-        return NULL;
-    }
-    return r;
-}
-
-PyObject *session_attach_transport(PyObject *self, PyObject *args)
-{
-    struct session *s = (struct session *)self;
-    PyObject *loop, *transport;
-    Py_ssize_t max_message;
-
-    if (!PyArg_ParseTuple(args, "OOn:attach_transport", &loop, &transport, &max_message))
-        return NULL;
-    if (attach(s, loop, max_message) < 0)
-        return NULL;
-    s->transport = Py_NewRef(transport);
-    Py_RETURN_NONE;
-}
-
-static void close_fd(struct session *s)
-{
-    PyObject *r;
-
-    (void)watch_writer(s, false);
-    r = PyObject_CallMethod(s->loop, "remove_reader", "i", s->fd);
-    Py_XDECREF(r);
-    PyErr_Clear(); /* a closed loop watches nothing any more */
-    (void)close(s->fd);
-    s->fd = -1;
-    s->writer = false;
-}
-
-static void close_transport(struct session *s)
-{
-    PyObject *transport = AGX_TAKE_PTR(s->transport);
-    PyObject *r = PyObject_CallMethod(transport, "close", NULL);
-
-    if (!r)
-        PyErr_Clear();
-    Py_XDECREF(r);
-    Py_DECREF(transport);
-}
-
-static void stop_ack_timer(struct session *s)
-{
-    PyObject *timer = AGX_TAKE_PTR(s->ack_timer), *r;
-
-    if (!timer)
-        return;
-    r = PyObject_CallMethod(timer, "cancel", NULL);
-    if (!r)
-        PyErr_Clear();
-    Py_XDECREF(r);
-    Py_DECREF(timer);
-}
-
-void io_detach(struct session *s)
-{
-    if (s->state == SESSION_DETACHED || s->state == SESSION_CLOSED)
-        return;
-    s->state = SESSION_DETACHED;
-    s->generation++;
-    if (s->fd >= 0)
-        close_fd(s);
-    if (s->transport)
-        close_transport(s);
-    agx_ws_done(&s->ws);
-    out_emptied(s);
-    s->has_event = false;
-    stop_ack_timer(s);
-    ack_reset(s); /* a resume names what is still open; the rest is forgotten there */
-}
-
-void io_lost(struct session *s, const char *reason)
-{
-    PyObject *r;
-
-    io_detach(s);
-    r = PyObject_CallMethod(s->owner, "lost", "s", reason);
-    if (!r)
-        PyErr_WriteUnraisable(s->owner);
-    Py_XDECREF(r);
 }

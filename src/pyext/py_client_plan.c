@@ -1,5 +1,5 @@
 /* py_client_plan.c: the type Plan: what is known of a remote function before any call of it. */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 
 #include "base/banned.h"
 

@@ -1,5 +1,5 @@
 /* py_client_request.c: what a client sends: requests, cancellations, credit, acknowledgements. */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
 #include "base/limits.h"

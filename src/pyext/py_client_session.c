@@ -1,6 +1,6 @@
 /* py_client_session.c: the type Session: the open calls of a client, and what Python may ask of it.
  */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
 #include "base/limits.h"

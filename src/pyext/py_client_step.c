@@ -2,7 +2,7 @@
  * py_client_step.c: the type Step: the awaitable that anext() of a stream gives. Without a call it
  * is that of aclose(), and done at once.
  */
-#include "pyext/py_client.h"
+#include "pyext/py_client_fn.h"
 
 #include "base/banned.h"
 

@@ -29,7 +29,7 @@ class Recipe:
     __slots__ = ("channel", "kind", "plan", "push_item", "signature")
 
     def __init__(self, fn: Callable[..., Any]) -> None:
-        self.signature = inspect.signature(fn, eval_str=True)
+        self.signature = _signature(fn)
         self.kind = detect_declared_shape(fn)
         self.channel = _channel_parameter(self.signature) if self.kind == "bidi" else None
         self.push_item = Encoder(_item_of(self.channel.annotation)) if self.channel else None
@@ -79,6 +79,23 @@ class Recipe:
                 f"argument {self.channel.name!r} must be a Channel, not {type(channel).__name__}"
             )
         return channel, named
+
+
+_ANYTHING = inspect.Signature(
+    [
+        inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
+    ]
+)
+
+
+def _signature(fn: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(fn, eval_str=True)
+    except ValueError:
+        if not callable(fn):
+            raise
+        return _ANYTHING  # a builtin that has none, such as max
 
 
 def _item_of(annotation: Any) -> Any:

@@ -4,7 +4,14 @@ inspect knows every callable, and its import costs more than a first call may. A
 tells all that is needed itself; inspect is asked about the others.
 """
 
+from __future__ import annotations
+
 import sys
+
+TYPE_CHECKING = False  # what type checkers take for true; a worker starts without typing
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 # The values of inspect.Parameter.kind.
 POSITIONAL_ONLY, POSITIONAL_OR_KEYWORD, VAR_POSITIONAL, KEYWORD_ONLY, VAR_KEYWORD = range(5)
@@ -20,22 +27,22 @@ class Empty:
 class Parameter:
     __slots__ = ("annotation", "default", "kind", "name")
 
-    def __init__(self, name, kind, annotation=Empty, default=Empty):
+    def __init__(self, name: str, kind: int, annotation: Any = Empty, default: Any = Empty) -> None:
         self.name, self.kind, self.annotation, self.default = name, kind, annotation, default
 
 
 class Signature:
     __slots__ = ("parameters", "returns")
 
-    def __init__(self, parameters, returns):
+    def __init__(self, parameters: list[Parameter], returns: Any) -> None:
         self.parameters, self.returns = parameters, returns
 
 
-def _function_type():
+def _function_type() -> type:
     return type(_function_type)
 
 
-def _evaluated(function):
+def _evaluated(function: Any) -> dict[str, Any]:
     """The annotations of a function; text is evaluated where the function stands."""
     found = dict(function.__annotations__)
     for name, value in found.items():
@@ -44,7 +51,7 @@ def _evaluated(function):
     return found
 
 
-def _of_function(function):
+def _of_function(function: Any) -> Signature:
     code = function.__code__
     annotations = _evaluated(function)
     n, only_positional = code.co_argcount, code.co_posonlyargcount
@@ -67,10 +74,10 @@ def _of_function(function):
     return Signature(parameters, annotations.get("return", Empty))
 
 
-def _of_anything(fn):
+def _of_anything(fn: Callable[..., Any]) -> Signature:
     import inspect
 
-    def ours(value):
+    def ours(value: Any) -> Any:
         return Empty if value is inspect.Parameter.empty else value
 
     found = inspect.signature(fn, eval_str=True)
@@ -81,12 +88,12 @@ def _of_anything(fn):
     return Signature(parameters, ours(found.return_annotation))
 
 
-def is_plain(fn):
+def is_plain(fn: Any) -> bool:
     """A function as `def` makes it, that nobody has wrapped."""
     return type(fn) is _function_type() and not fn.__dict__
 
 
-def signature(fn):
+def signature(fn: Callable[..., Any]) -> Signature:
     """The signature with evaluated annotations; raises what evaluating them raises. Builtins that
     have none take anything."""
     if is_plain(fn):
@@ -99,10 +106,10 @@ def signature(fn):
         )
 
 
-def flags(fn):
+def flags(fn: Any) -> int:
     """The code flags of the function behind partials, wrappers, methods and instances."""
     if is_plain(fn):
-        return fn.__code__.co_flags
+        return int(fn.__code__.co_flags)
     seen = 0
     while seen < 64:  # a chain that bites its own tail
         seen += 1
@@ -114,7 +121,7 @@ def flags(fn):
         elif hasattr(fn, "__func__"):
             fn = fn.__func__
         elif hasattr(fn, "__code__"):
-            return fn.__code__.co_flags
+            return int(fn.__code__.co_flags)
         elif not isinstance(fn, type) and callable(fn):
             inner = type(fn).__call__
             if not hasattr(inner, "__code__") and not hasattr(inner, "__wrapped__"):

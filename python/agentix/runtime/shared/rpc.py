@@ -1,8 +1,15 @@
 """The vocabulary of remote calls that client and worker share: channels, and what shape a callable
 has."""
 
+from __future__ import annotations
+
 from collections import deque
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from typing import Any
 
 T = TypeVar("T")
 
@@ -19,20 +26,20 @@ class Channel(Generic[T]):
 
     def __init__(self, maxsize: int = 0) -> None:
         self.maxsize = maxsize
-        self._items: deque = deque()
+        self._items: deque[T] = deque()
         self._closed = False
-        self._takers: deque = deque()
-        self._givers: deque = deque()
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._givers: deque[asyncio.Future[None]] = deque()
 
     @staticmethod
-    def _wake(waiting) -> None:
+    def _wake(waiting: deque[asyncio.Future[None]]) -> None:
         while waiting:
             future = waiting.popleft()
             if not future.done():
                 future.set_result(None)
                 return
 
-    async def _wait(self, waiting) -> None:
+    async def _wait(self, waiting: deque[asyncio.Future[None]]) -> None:
         import asyncio
 
         future = asyncio.get_running_loop().create_future()
@@ -65,7 +72,7 @@ class Channel(Generic[T]):
             while waiting:
                 self._wake(waiting)
 
-    def __aiter__(self) -> "Channel[T]":
+    def __aiter__(self) -> Channel[T]:
         return self
 
     async def __anext__(self) -> T:
@@ -84,7 +91,7 @@ def is_channel_annotation(annotation: object) -> bool:
     return isinstance(origin, type) and issubclass(origin, Channel)
 
 
-def detect_declared_shape(fn: object) -> str:
+def detect_declared_shape(fn: Callable[..., Any]) -> str:
     """ "unary", "stream" or "bidi": what the signature of a callable says."""
     from agentix.runtime.shared._signature import ASYNC_GENERATOR, flags, signature
 

@@ -1,0 +1,80 @@
+/* py_client_items.c: the items of a stream that have come and were not yet taken, and the credit.
+ */
+#include "pyext/py_client_fn.h"
+
+#include "base/banned.h"
+
+void call_add_item(struct call *c, PyObject *value, size_t bytes)
+{
+    if (c->items_head + c->items_len == c->items_cap) {
+        if (c->items_head > 0) {
+            memmove(c->items, c->items + c->items_head, c->items_len * sizeof(*c->items));
+            c->items_head = 0;
+        } else {
+            size_t cap = c->items_cap ? c->items_cap * 2 : 16;
+            struct call_item *grown = realloc(c->items, cap * sizeof(*grown));
+
+            if (!grown) {
+                Py_DECREF(value);
+                PyErr_NoMemory();
+                call_fail_set(c);
+                return;
+            }
+            c->items = grown;
+            c->items_cap = cap;
+        }
+    }
+    c->items[c->items_head + c->items_len++] = (struct call_item){ value, bytes };
+    session_wake(c->session, c);
+}
+
+void call_drop_items(struct call *c)
+{
+    while (c->items_len > 0) {
+        c->items_len--;
+        Py_DECREF(c->items[c->items_head++].value);
+    }
+    free(c->items);
+    c->items = NULL;
+    c->items_cap = c->items_head = 0;
+}
+
+/* Grants more as the user takes items: at the latest when half of the window is used up. */
+static int grant(struct call *c)
+{
+    uint64_t n = c->took_n + AGX_CREDIT_ITEMS;
+    uint64_t bytes = c->took_bytes + AGX_CREDIT_BYTES;
+
+    if (c->state != CALL_SENT || c->session->proto == 0)
+        return 0;
+    if (n - c->granted_n < AGX_CREDIT_ITEMS / 2 && bytes - c->granted_bytes < AGX_CREDIT_BYTES / 2)
+        return 0;
+    c->granted_n = n;
+    c->granted_bytes = bytes;
+    return request_credit(c);
+}
+
+PyObject *call_take_item(struct call *c)
+{
+    struct call_item item = c->items[c->items_head++];
+    PyObject *value;
+
+    if (--c->items_len == 0)
+        c->items_head = 0;
+    c->took_n++;
+    c->took_bytes += item.bytes;
+    if (grant(c) < 0) {
+        Py_DECREF(item.value);
+        return NULL;
+    }
+    value = plan_accept(c->plan, item.value);
+    if (!value) {
+        PyObject *type, *exc, *traceback;
+
+        PyErr_Fetch(&type, &exc, &traceback);
+        call_drop_items(c);
+        call_abandon(c, NULL); /* an item that is refused ends the iteration, as in a generator */
+        PyErr_Restore(type, exc, traceback);
+    }
+    return value;
+}

@@ -1,0 +1,37 @@
+"""A program as users write it, for the type checker: what `remote` gives for each shape."""
+
+from collections.abc import AsyncIterator
+from typing import assert_type
+
+from agentix import Bidi, Channel, RuntimeClient, Stream, Unary
+
+
+def plain(a: int) -> str:
+    return str(a)
+
+
+async def later(a: int) -> bytes:
+    return bytes(a)
+
+
+async def many(a: int) -> AsyncIterator[float]:
+    yield float(a)
+
+
+async def talk(inbox: Channel[int], factor: int = 1) -> AsyncIterator[str]:
+    async for item in inbox:
+        yield str(item * factor)
+
+
+async def main() -> None:
+    async with RuntimeClient("http://127.0.0.1:8000") as client:
+        assert_type(client.remote(plain, 1), Unary[str])
+        assert_type(await client.remote(plain, a=1), str)
+        assert_type(await client.remote(later, 1), bytes)
+        assert_type(await client.options(timeout=1).remote(later, 1), bytes)
+        assert_type(client.remote(many, 1), Stream[float])
+        async for item in client.remote(many, 1):
+            assert_type(item, float)
+        channel: Channel[int] = Channel()
+        assert_type(client.remote(talk, channel, factor=2), Bidi[int, str])
+        client.remote(plain, "no number")  # type: ignore[arg-type]
