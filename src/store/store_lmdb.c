@@ -1,0 +1,421 @@
+/*
+ * store_lmdb.c: the store on disk: the loop's side of it.
+ *
+ *     commit --> turn --end of the turn--> writer's thread --notify--> on_wake --> done
+ *
+ * A commit waits in `turn` until the loop is about to poll (prepare) or has polled (check),
+ * whichever comes first: so all batches of one turn reach the writer together, and none waits while
+ * the loop sleeps.
+ *
+ * Closing: STORING (until every batch is done) -> the writer's thread ends -> the backup's pool
+ * ends -> LMDB is closed and the directory marked clean -> the handles are closed -> `closed`.
+ *
+ * Invariants:
+ *  (1) all here is the loop thread's, but for on_notify().
+ *  (2) `wake` is open as long as the writer's thread lives.
+ *  (3) `state` on disk says "open" from before the first write until LMDB has closed its file.
+ */
+#include "store/store_lmdb.h"
+
+#include "base/mem.h"
+#include "loop/job.h"
+#include "loop/uverr.h"
+#include "store/lmdb_dir.h"
+#include "store/lmdb_env.h"
+#include "store/lmdb_verify.h"
+#include "store/lmdb_writer.h"
+#include "store/store_internal.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+struct backup_job {
+    struct agx_job job;
+    struct agx_lmdb_env *env;
+    int fd;
+    agx_done_fn done;
+    void *user;
+};
+
+struct store_lmdb {
+    struct agx_store base;
+    struct agx_lmdb_dir *dir;
+    struct agx_lmdb_env *env;
+    struct agx_lmdb_writer *writer;
+    struct agx_pool *backups;
+    struct backup_job backup; /* its `done` is NULL while none runs */
+    uv_async_t wake;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    unsigned n_handles; /* that are not closed yet */
+    struct agx_store_queue turn;
+    size_t in_flight; /* batches whose `done` is not yet called */
+    bool ending;      /* all batches are done, the parts are being stopped */
+    agx_done_fn closed;
+    void *closed_user;
+    struct agx_error *close_error;
+};
+
+static struct store_lmdb *lmdb_of(struct agx_store *st)
+{
+    return container_of(st, struct store_lmdb, base);
+}
+
+/* A store with work under way keeps the loop running; an idle one does not. */
+static void update_ref(struct store_lmdb *s)
+{
+    if (s->in_flight > 0 || s->base.closing)
+        uv_ref((uv_handle_t *)&s->wake);
+    else
+        uv_unref((uv_handle_t *)&s->wake);
+}
+
+static void end_turn(struct store_lmdb *s)
+{
+    (void)uv_prepare_stop(&s->prepare);
+    (void)uv_check_stop(&s->check);
+    agx_lmdb_writer_push(s->writer, &s->turn);
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    end_turn(container_of(h, struct store_lmdb, prepare));
+}
+
+static void on_check(uv_check_t *h)
+{
+    end_turn(container_of(h, struct store_lmdb, check));
+}
+
+static void lmdb_commit(struct agx_store *st, struct agx_store_batch *b)
+{
+    struct store_lmdb *s = lmdb_of(st);
+
+    if (!s->turn.head) {
+        (void)uv_prepare_start(&s->prepare, on_prepare);
+        (void)uv_check_start(&s->check, on_check);
+    }
+    agx_store_queue_push(&s->turn, b);
+    s->in_flight++;
+    update_ref(s);
+}
+
+/* The writer's thread. */
+static void on_notify(void *user)
+{
+    (void)uv_async_send(user);
+}
+
+/* Also frees a half-opened store; no handle is open. */
+static void free_store(struct store_lmdb *s)
+{
+    agx_lmdb_writer_stop(s->writer);
+    agx_lmdb_env_close(s->env);
+    agx_lmdb_dir_close(s->dir);
+    agx_error_free(s->close_error);
+    free(s);
+}
+
+static void handle_closed(struct store_lmdb *s)
+{
+    if (--s->n_handles > 0)
+        return;
+    if (s->closed)
+        s->closed(s->closed_user, AGX_TAKE_PTR(s->close_error));
+    free_store(s);
+}
+
+static void on_wake_closed(uv_handle_t *h)
+{
+    handle_closed(container_of((uv_async_t *)h, struct store_lmdb, wake));
+}
+
+static void on_prepare_closed(uv_handle_t *h)
+{
+    handle_closed(container_of((uv_prepare_t *)h, struct store_lmdb, prepare));
+}
+
+static void on_check_closed(uv_handle_t *h)
+{
+    handle_closed(container_of((uv_check_t *)h, struct store_lmdb, check));
+}
+
+static void close_handles(struct store_lmdb *s)
+{
+    uv_close((uv_handle_t *)&s->wake, on_wake_closed);
+    uv_close((uv_handle_t *)&s->prepare, on_prepare_closed);
+    uv_close((uv_handle_t *)&s->check, on_check_closed);
+}
+
+/* The last thread that used LMDB has ended, or a backup hangs and was given up: then the map stays
+ * where it is, for that thread still reads it, and the next start looks at everything. */
+static void on_backups_stopped(void *user, struct agx_error *error)
+{
+    struct store_lmdb *s = user;
+
+    s->backups = NULL;
+    if (error) {
+        s->env = NULL;
+        s->close_error = error;
+    } else {
+        s->env = agx_lmdb_env_close(s->env);
+        (void)!agx_lmdb_dir_mark_clean(s->dir, &s->close_error);
+    }
+    close_handles(s);
+}
+
+/* Once, when it is closing and every batch is done. */
+static void end_store(struct store_lmdb *s)
+{
+    s->ending = true;
+    s->writer = agx_lmdb_writer_stop(s->writer);
+    agx_pool_stop(s->backups, AGX_STORE_BACKUP_STOP_MS, on_backups_stopped, s);
+}
+
+static void on_wake(uv_async_t *h)
+{
+    struct store_lmdb *s = container_of(h, struct store_lmdb, wake);
+    struct agx_store_queue finished;
+    struct agx_store_batch *b;
+
+    if (s->ending)
+        return;
+    agx_store_queue_init(&finished);
+    agx_lmdb_writer_take(s->writer, &finished);
+    while ((b = agx_store_queue_pop(&finished))) {
+        s->in_flight--;
+        agx_store_finish(&s->base, b);
+    }
+    update_ref(s);
+    if (s->base.closing && s->in_flight == 0)
+        end_store(s);
+}
+
+static int lmdb_get(struct agx_store *st, unsigned table, struct agx_str key, struct agx_buf *out,
+                    struct agx_error **err)
+{
+    return agx_lmdb_env_get(lmdb_of(st)->env, table, key, out, err);
+}
+
+static int lmdb_scan(struct agx_store *st, const struct agx_store_range *range,
+                     agx_store_visit_fn visit, void *user, struct agx_error **err)
+{
+    return agx_lmdb_env_scan(lmdb_of(st)->env, range, visit, user, err);
+}
+
+static int lmdb_count(struct agx_store *st, const struct agx_store_range *range, uint64_t *ret_n,
+                      struct agx_error **err)
+{
+    return agx_lmdb_env_count(lmdb_of(st)->env, range, ret_n, err);
+}
+
+static int backup_run(struct agx_job *j, struct agx_error **err)
+{
+    struct backup_job *b = container_of(j, struct backup_job, job);
+
+    return agx_lmdb_env_copy(b->env, b->fd, err);
+}
+
+static void backup_done(struct agx_job *j, struct agx_error *error)
+{
+    struct backup_job *b = container_of(j, struct backup_job, job);
+    agx_done_fn done = AGX_TAKE_PTR(b->done);
+
+    done(b->user, error);
+}
+
+static const struct agx_job_kind backup_kind = { .name = "backup",
+                                                 .run = backup_run,
+                                                 .done = backup_done };
+
+static int lmdb_backup(struct agx_store *st, int fd, agx_done_fn done, void *user,
+                       struct agx_error **err)
+{
+    struct store_lmdb *s = lmdb_of(st);
+    int r;
+
+    if (s->backup.done)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "store: another backup is running");
+    s->backup = (struct backup_job){
+        .job.kind = &backup_kind, .env = s->env, .fd = fd, .done = done, .user = user
+    };
+    r = agx_job_start(&s->backup.job, s->backups, err);
+    if (r < 0)
+        s->backup.done = NULL;
+    return r;
+}
+
+static void lmdb_stats(struct agx_store *st, struct agx_store_stats *ret)
+{
+    struct store_lmdb *s = lmdb_of(st);
+
+    if (s->writer)
+        agx_lmdb_writer_stats(s->writer, ret);
+    if (s->env)
+        agx_lmdb_env_stats(s->env, ret);
+}
+
+static void lmdb_close(struct agx_store *st, agx_done_fn closed, void *user)
+{
+    struct store_lmdb *s = lmdb_of(st);
+
+    s->closed = closed;
+    s->closed_user = user;
+    update_ref(s);
+    (void)uv_async_send(&s->wake); /* when nothing is in flight, nobody else would */
+}
+
+static const struct agx_store_ops lmdb_ops = {
+    .name = "lmdb",
+    .commit = lmdb_commit,
+    .get = lmdb_get,
+    .scan = lmdb_scan,
+    .count = lmdb_count,
+    .backup = lmdb_backup,
+    .stats = lmdb_stats,
+    .close = lmdb_close,
+};
+
+/* Lock, look, check if need be. */
+static int open_dir(struct store_lmdb *s, const struct agx_store_lmdb_config *c,
+                    struct agx_error **err)
+{
+    enum agx_lmdb_trust trust;
+    int r = agx_lmdb_dir_open(c->dir, &s->dir, err);
+
+    if (r == 0)
+        r = agx_lmdb_dir_examine(s->dir, &trust, err);
+    if (r == 0 && trust == AGX_LMDB_SUSPECT)
+        r = agx_lmdb_verify(c->dir, c->verify_s, err);
+    if (r == 0 && trust != AGX_LMDB_NEW)
+        r = agx_lmdb_dir_mark_open(s->dir, err);
+    return r;
+}
+
+static const struct agx_store_upgrade *find_upgrade(const struct agx_store_layout *layout,
+                                                    uint32_t from)
+{
+    for (size_t i = 0; i < layout->n_upgrades; i++) {
+        if (layout->upgrades[i].from == from)
+            return &layout->upgrades[i];
+    }
+    return NULL;
+}
+
+/* One step: what it changes and the new version, in one transaction. */
+static int upgrade_from(struct store_lmdb *s, uint32_t version, struct agx_error **err)
+{
+    const struct agx_store_upgrade *u = find_upgrade(s->base.layout, version);
+    _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = agx_store_batch_new();
+    int r;
+
+    if (!u)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "there is no way from version %u of its data", version);
+    if (!b)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a batch");
+    b->bytes.max = SIZE_MAX / 2; /* it may change every record */
+    r = u->run(&s->base, b, err);
+    if (r == 0 && b->error) {
+        r = -(int)b->error->code;
+        agx_error_propagate(err, &b->error);
+    }
+    if (r == 0)
+        r = agx_lmdb_env_commit(s->env, b, version + 1, err);
+    if (r == 0 && b->error) {
+        r = -(int)b->error->code;
+        agx_error_propagate(err, &b->error);
+    }
+    return r;
+}
+
+static int settle_version(struct store_lmdb *s, struct agx_error **err)
+{
+    const uint32_t ours = s->base.layout->version;
+    uint32_t version;
+    int r = agx_lmdb_env_version(s->env, &version, err);
+
+    if (r < 0)
+        return r;
+    if (version > ours)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "'%s' has data of version %u; this program knows them up to %u: use "
+                             "the newer program, or a backup from before it",
+                             s->dir->data_path, version, ours);
+    if (version == 0)
+        return agx_lmdb_env_commit(s->env, NULL, ours, err);
+    for (; version < ours; version++) {
+        r = upgrade_from(s, version, err);
+        if (r < 0)
+            return agx_error_wrap(err, r, "bring '%s' from version %u to %u", s->dir->data_path,
+                                  version, version + 1);
+    }
+    return 0;
+}
+
+/* Everything on disk, before there is a thread or a handle. */
+static int open_files(struct store_lmdb *s, const struct agx_store_lmdb_config *c,
+                      struct agx_error **err)
+{
+    const struct agx_lmdb_env_config config = { c->dir, c->map_bytes, c->map_max };
+    int r = open_dir(s, c, err);
+
+    if (r == 0)
+        r = agx_lmdb_env_open(&config, s->base.layout, &s->env, err);
+    if (r == 0)
+        r = settle_version(s, err);
+    if (r == 0)
+        r = agx_lmdb_dir_mark_open(s->dir, err); /* of a new store, now that there is one */
+    return r;
+}
+
+static int open_handles(struct store_lmdb *s, struct agx_error **err)
+{
+    uv_loop_t *uv = agx_loop_uv(s->base.loop);
+    int r = uv_async_init(uv, &s->wake, on_wake);
+
+    if (r < 0)
+        return agx_uverr_set(err, r, "open store");
+    (void)uv_prepare_init(uv, &s->prepare); /* these two cannot fail */
+    (void)uv_check_init(uv, &s->check);
+    uv_unref((uv_handle_t *)&s->wake);
+    s->n_handles = 3;
+    return 0;
+}
+
+static int open_threads(struct store_lmdb *s, bool grouping, struct agx_error **err)
+{
+    const struct agx_pool_config pool = { "store-backup", 1, 1 };
+    int r = agx_lmdb_writer_start(s->env, grouping, on_notify, &s->wake, &s->writer, err);
+
+    return r == 0 ? agx_pool_open(s->base.loop, &pool, &s->backups, err) : r;
+}
+
+int agx_store_lmdb_open(struct agx_loop *l, const struct agx_store_lmdb_config *c,
+                        const struct agx_store_layout *layout, struct agx_store **ret_store,
+                        struct agx_error **err)
+{
+    struct store_lmdb *s = agx_new(struct store_lmdb);
+    int r;
+
+    s->base = (struct agx_store){
+        .ops = &lmdb_ops, .layout = layout, .loop = l, .queue_max = c->queue_max
+    };
+    agx_store_queue_init(&s->turn);
+    r = open_files(s, c, err);
+    if (r == 0)
+        r = open_handles(s, err);
+    if (r == 0)
+        r = open_threads(s, c->grouping, err);
+    if (r == 0) {
+        *ret_store = &s->base;
+        return 0;
+    }
+    s->writer = agx_lmdb_writer_stop(s->writer);
+    if (s->n_handles > 0)
+        close_handles(s); /* frees it, in a later turn */
+    else
+        free_store(s);
+    return r;
+}
