@@ -208,6 +208,8 @@ int agx_worker_turn(struct worker *w) AGX_MUST_CHECK;
 int agx_worker_notes(struct worker *w) AGX_MUST_CHECK;
 void agx_worker_flush(struct worker *w);
 void agx_worker_flush_soon(struct worker *w);
+/* The main thread looks at its notes and lanes. */
+void agx_worker_wake(struct worker *w);
 /* A note for the main thread. `take_call` and `take_awaitable` are references that it takes. */
 void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
                      struct agx_str frame);

@@ -401,11 +401,17 @@ int agx_worker_turn(struct worker *w)
     return lane->eof && !w->stopping ? end_of_lane(w) : 0;
 }
 
+void agx_worker_wake(struct worker *w)
+{
+    uint64_t one = 1;
+
+    (void)!write(w->wake_fd, &one, sizeof(one));
+}
+
 void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
                      struct agx_str frame)
 {
     struct note *n = malloc(sizeof(*n) + frame.len);
-    uint64_t one = 1;
 
     if (!n) {
         if (take_call)
@@ -419,7 +425,7 @@ void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_aw
         memcpy(n->frame, frame.ptr, frame.len);
     *w->notes_last = n;
     w->notes_last = &n->next;
-    (void)!write(w->wake_fd, &one, sizeof(one));
+    agx_worker_wake(w);
 }
 
 static int start_awaitable(struct call *c, PyObject *awaitable)
@@ -483,9 +489,10 @@ int agx_worker_notes(struct worker *w)
         free(n);
     }
     w->in_turn = outer;
-    if (r == 0)
-        agx_worker_flush(w);
-    return r;
+    if (r < 0)
+        return -1;
+    agx_worker_flush(w);
+    return w->lanes[AGX_LANE_LOOP].eof && !w->stopping ? end_of_lane(w) : 0;
 }
 
 static void wake_drained(struct worker *w)

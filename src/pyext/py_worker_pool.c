@@ -553,6 +553,17 @@ static void read_lane(struct worker *w, struct lane *lane)
         lane->eof = true;
 }
 
+/* The server is gone, or is none. The worker ends as if the other lane had ended. */
+static void end_of_thread_lane(struct worker *w)
+{
+    pthread_mutex_lock(&w->pool.mutex);
+    w->pool.leader = NULL;
+    pthread_mutex_unlock(&w->pool.mutex);
+    agx_pool_flush(w);
+    w->lanes[AGX_LANE_LOOP].eof = true;
+    agx_worker_wake(w);
+}
+
 static void lead(struct worker *w, struct thread *t)
 {
     struct lane *lane = &w->lanes[AGX_LANE_THREAD];
@@ -564,10 +575,7 @@ static void lead(struct worker *w, struct thread *t)
         if (r < 0)
             lane->eof = true;
         if (lane->eof) {
-            pthread_mutex_lock(&w->pool.mutex);
-            w->pool.leader = NULL;
-            pthread_mutex_unlock(&w->pool.mutex);
-            agx_pool_flush(w);
+            end_of_thread_lane(w);
             return;
         }
         if (r > 0) {

@@ -1,4 +1,4 @@
-"""What travels beside values, as pydantic models: requests, errors, health."""
+"""Messages of the remote call as pydantic models."""
 
 from __future__ import annotations
 
@@ -6,40 +6,43 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from agentix.runtime.shared.idents import CallId
+
 __all__ = ["CallShape", "HealthResponse", "RemoteError", "RemoteRequest", "RemoteResponse"]
 
 CallShape = Literal["unary", "stream", "bidi"]
 
 
 class HealthResponse(BaseModel):
-    """What GET /health says."""
+    """The answer of GET /health."""
 
     status: str = "ok"
     version: str
 
 
 class RemoteError(BaseModel):
-    """Why a call failed, as the other end tells it."""
+    """Why a call failed."""
 
     type: str
     message: str
     traceback: str | None = None
     cancelled: bool = False
+    returncode: int | None = None
 
 
 class RemoteRequest(BaseModel):
-    """One call."""
+    """A call."""
 
     callable_payload: bytes
     display_name: str = Field(min_length=1)
     shape: CallShape
-    call_id: str
     args: list[Any] = Field(default_factory=list)
     kwargs: dict[str, Any] = Field(default_factory=dict)
+    call_id: CallId | None = None
 
 
 class RemoteResponse(BaseModel):
-    """The outcome of a unary call."""
+    """The answer to a unary call."""
 
     ok: bool
     value: Any = None

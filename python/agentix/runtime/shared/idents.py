@@ -1,0 +1,7 @@
+"""Identifiers."""
+
+from typing import NewType
+
+__all__ = ["CallId"]
+
+CallId = NewType("CallId", str)
