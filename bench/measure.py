@@ -16,6 +16,7 @@ import re
 import runpy
 import statistics
 import subprocess
+import tempfile
 
 ROUNDS, ROUND_SECONDS = 9, 0.3
 QUICK_ROUNDS, QUICK_ROUND_SECONDS = 3, 0.05
@@ -23,6 +24,8 @@ QUICK_ROUNDS, QUICK_ROUND_SECONDS = 3, 0.05
 # Name of a peer's environment -> its packages, each with its version, so that a ratio of today can
 # be compared with one of next year.
 PEERS = {
+    "agentixx-0.1.5": ["agentixx==0.1.5"],
+    "agentixx-0.2.6": ["agentixx==0.2.6"],
     "msgpack": ["msgpack==1.2.4"],
     "socketio": ["python-socketio==5.18.1"],
     "websockets": ["websockets==17.4"],
@@ -54,7 +57,21 @@ class Bench:
     """What figures may ask for: programs of ours and interpreters of peers."""
 
     def __init__(self, root, build):
-        self.root, self.build = root, build
+        self.root, self.build, self.deferred = root, build, []
+
+    def defer(self, function):
+        """Called when the figure is done, whatever came of it; the last one first."""
+        self.deferred.append(function)
+
+    def clean_up(self):
+        while self.deferred:
+            self.deferred.pop()()
+
+    def temporary_directory(self):
+        """The path of a directory that lives as long as the figure."""
+        directory = tempfile.TemporaryDirectory(prefix="agentix-bench-")
+        self.defer(directory.cleanup)
+        return directory.name
 
     def program(self, name):
         """A program of the build directory, by its path in there."""
@@ -102,6 +119,13 @@ def reached(bar, ours, ratio):
 
 def measure(bench, figure, quick):
     """The figure as an object for --json, and the spread of our rounds against their median."""
+    try:
+        return measure_sides(bench, figure, quick)
+    finally:
+        bench.clean_up()
+
+
+def measure_sides(bench, figure, quick):
     sides = dict(zip(("ours", "peer"), figure.setup(bench), strict=True))
     values = {side: [] for side in sides}
     rounds, seconds = (QUICK_ROUNDS, QUICK_ROUND_SECONDS) if quick else (ROUNDS, ROUND_SECONDS)

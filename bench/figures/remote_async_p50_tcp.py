@@ -1,0 +1,10 @@
+"""The same over TCP on both sides."""
+
+from remote import remote_pair
+
+UNIT = "us"
+BAR = "ratio <= 0.1"
+
+
+def setup(bench):
+    return remote_pair(bench, "async_p50", tcp=True)

@@ -1,0 +1,16 @@
+"""Resident memory of the server with one client that has called and is idle."""
+
+from remote import Driver, Server, resident, wait_healthy
+
+UNIT = "MiB"
+BAR = "ours <= 8"
+
+
+def setup(bench):
+    def one(side):
+        server = Server(bench, side)
+        wait_healthy(server, server.url)
+        Driver(bench, side, server.url)
+        return lambda seconds: resident(server.child.pid)
+
+    return one("ours"), one("agentixx-0.1.5")
