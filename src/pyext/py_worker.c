@@ -130,9 +130,11 @@ static PyObject *new_worker(PyObject *module, PyObject *args)
     _cleanup_py_ PyObject *found = PyObject_GetAttrString(module, "Worker");
     PyObject *glue; /* borrowed */
     int fds[2];
+    const char *path; /* borrowed */
     unsigned max_threads;
 
-    if (!found || !PyArg_ParseTuple(args, "iiOI:start", &fds[0], &fds[1], &glue, &max_threads))
+    if (!found ||
+        !PyArg_ParseTuple(args, "iiOIs:start", &fds[0], &fds[1], &glue, &max_threads, &path))
         return NULL;
     type = (PyTypeObject *)found;
     w = (struct worker *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
@@ -141,6 +143,7 @@ static PyObject *new_worker(PyObject *module, PyObject *args)
     w->pool.max = max_threads > 0 ? max_threads : AGX_WORKER_THREADS_MAX;
     if (init_worker(w, module, fds, glue) < 0)
         return NULL;
+    agx_worker_cfn_init(w, path);
     return (PyObject *)w;
 }
 
@@ -288,6 +291,7 @@ static PyObject *worker_cancel_all(PyObject *self, PyObject *unused)
     for (size_t i = 0; i < n; i++)
         agx_worker_cancel(w, ids[i]);
     free(ids);
+    agx_cworker_stop(w->cfn);
     Py_RETURN_NONE;
 }
 
@@ -323,7 +327,7 @@ static PyObject *worker_drain(PyObject *self, PyObject *args)
 static PyObject *get_active(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromSize_t(((struct worker *)self)->calls.len);
+    return PyLong_FromSize_t(agx_worker_active((struct worker *)self));
 }
 
 static PyMethodDef worker_methods[] = {
@@ -394,7 +398,7 @@ static PyObject *die_of_interrupt(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     { "die_of_interrupt", die_of_interrupt, METH_NOARGS, "Ends the process by SIGINT." },
     { "new_worker", new_worker, METH_VARARGS,
-      "new_worker(loop_fd, thread_fd, glue, max_threads) -> Worker" },
+      "new_worker(loop_fd, thread_fd, glue, max_threads, path) -> Worker" },
     { NULL, NULL, 0, NULL },
 };
 

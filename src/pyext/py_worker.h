@@ -20,6 +20,7 @@
 #include "pyext/inbuf.h"
 #include "pyext/outq.h"
 #include "pyext/py_msgpack.h"
+#include "worker/cworker.h"
 
 #include <pthread.h>
 
@@ -150,11 +151,12 @@ struct worker {
     struct agx_outq out; /* loop lane */
     struct thread_out thread_out;
     struct pool pool;
-    struct agx_idmap calls; /* id -> struct call, owned */
-    PyObject *plans;        /* dict: payload or target -> Plan, or None: load it anew each time */
-    PyObject *held_plan;    /* loaded for the frame that waits until there is a loop */
-    PyObject *drained;      /* list of futures that wait for `out` to get shorter */
-    PyObject *context_type; /* contextvars.Context */
+    struct agx_idmap calls;  /* id -> struct call, owned */
+    struct agx_cworker *cfn; /* owned; calls of C functions, which are not in `calls` */
+    PyObject *plans;         /* dict: payload or target -> Plan, or None: load it anew each time */
+    PyObject *held_plan;     /* loaded for the frame that waits until there is a loop */
+    PyObject *drained;       /* list of futures that wait for `out` to get shorter */
+    PyObject *context_type;  /* contextvars.Context */
     PyObject *generator_type;
     PyTypeObject *call_type, *plan_type; /* owned */
     PyObject *empty_list, *empty_dict;
@@ -233,8 +235,17 @@ int agx_worker_start(struct call *c, const struct agx_worker_frame *f) AGX_MUST_
 int agx_pool_start(struct worker *w) AGX_MUST_CHECK;
 /* Takes the reference; a thread runs the call, whose frame was kept. */
 void agx_pool_submit(struct worker *w, struct call *take_call);
-/* Appends a frame that `scratch` holds whole and writes now or soon. */
-void agx_pool_send(struct worker *w, const struct agx_buf *scratch);
+/* Queues a whole frame; agx_pool_flush() writes it. */
+void agx_pool_send(struct worker *w, struct agx_str frame);
 void agx_pool_flush(struct worker *w);
+
+/* py_worker_cfn.c: C functions. */
+/* `path` has the directories of shared objects, ':' between them. */
+void agx_worker_cfn_init(struct worker *w, const char *path);
+/* True when the frame was about a C function, and has been handled. */
+bool agx_worker_cfn_frame(struct worker *w, enum agx_rpc_lane lane,
+                          const struct agx_worker_frame *f, struct agx_str frame);
+/* Calls in flight, of both kinds. */
+size_t agx_worker_active(const struct worker *w);
 
 #endif

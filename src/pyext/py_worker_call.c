@@ -34,7 +34,7 @@ static struct agx_buf *out_buffer(struct worker *w, enum out out, struct agx_buf
 static void out_commit(struct worker *w, enum out out, const struct agx_buf *scratch)
 {
     if (out == OUT_THREAD)
-        agx_pool_send(w, scratch);
+        agx_pool_send(w, agx_buf_peek(scratch));
     else
         agx_worker_flush_soon(w);
 }

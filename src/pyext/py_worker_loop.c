@@ -283,7 +283,7 @@ static enum verdict on_shutdown(struct worker *w, uint64_t grace_ms)
 
     if (w->stopping)
         return HANDLED;
-    if (!w->aio.loop && w->calls.len == 0) {
+    if (!w->aio.loop && agx_worker_active(w) == 0) {
         w->lanes[AGX_LANE_LOOP].eof = true; /* nothing to wait for, no need for asyncio */
         return HANDLED;
     }
@@ -302,6 +302,8 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
         w->lanes[AGX_LANE_LOOP].eof = true; /* whoever sends this is no server */
         return HANDLED;
     }
+    if (agx_worker_cfn_frame(w, AGX_LANE_LOOP, &f, frame))
+        return HANDLED;
     switch (f.type) {
     case AGX_WF_CALL:
         return on_call(w, &f, frame);
@@ -595,7 +597,7 @@ int agx_worker_wait(struct worker *w)
         if (v == NEED_LOOP || w->notes)
             return 1;
         if (lane->eof)
-            return w->calls.len > 0;
+            return agx_worker_active(w) > 0;
         if (!more) {
             wait_for_events(w);
             fill(w);

@@ -115,7 +115,7 @@ static bool is_leader(struct worker *w, const struct thread *t)
     return is;
 }
 
-void agx_pool_send(struct worker *w, const struct agx_buf *scratch)
+void agx_pool_send(struct worker *w, struct agx_str frame)
 {
     struct thread_out *o = &w->thread_out;
 
@@ -128,7 +128,7 @@ void agx_pool_send(struct worker *w, const struct agx_buf *scratch)
         return;
     if (o->waiting.len == 0)
         o->since_us = agx_clock_us();
-    if (agx_buf_append(&o->waiting, agx_buf_peek(scratch)) < 0)
+    if (agx_buf_append(&o->waiting, frame) < 0)
         o->broken = true; /* no memory for an answer: the server must not wait for it */
 }
 
@@ -520,6 +520,8 @@ static void on_thread_frame(struct worker *w, struct thread *t, struct agx_str f
 
     if (agx_worker_frame_parse(frame, &f, NULL) < 0)
         w->lanes[AGX_LANE_THREAD].eof = true;
+    else if (f.type == AGX_WF_CALL && agx_worker_cfn_frame(w, AGX_LANE_THREAD, &f, frame))
+        w->thread_last_id = AGX_MAX(w->thread_last_id, f.id);
     else if (f.type == AGX_WF_CALL)
         on_thread_call(w, t, &f, frame);
     else if (f.type != AGX_WF_UNKNOWN)

@@ -6,8 +6,8 @@
  * Invariants:
  *  (1) every agx_fncall that agx_fncall_new() made gets exactly one terminal frame: from
  *      agx_fncall_run(), agx_fncall_fail() or agx_fncall_resolve();
- *  (2) the owner hears that it is over before that frame leaves: a later frame for it is for
- *      nobody;
+ *  (2) the owner hears that it is over when that frame was sent: no call left means that all
+ *      answers are on their way;
  *  (3) no two of the locks (owner's, call's, output's) are held at once.
  */
 #include "worker/fncall_internal.h"
@@ -286,8 +286,8 @@ void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum a
 
 void agx_fncall_fail(struct agx_fncall *c, const struct agx_error *e)
 {
-    c->owner->over(c->owner->user, c->id);
     agx_fncall_refuse(c->owner, c->id, c->kind, e);
+    c->owner->over(c->owner->user, c->id);
 }
 
 int agx_fncall_resolve(struct agx_fncall *c, struct agx_fnlib *lib, struct agx_fn **ret_fn)
@@ -333,7 +333,6 @@ static void finish(struct agx_fncall *c, int r)
     if (r < 0 && !c->error_type && !cancelled)
         agx_fncall_set_error(c, "RuntimeError", "%s() returned %d without saying why",
                              c->fn->def->name, r);
-    c->owner->over(c->owner->user, c->id);
     if (c->error_type)
         send_error(c->owner, c->id, c->kind, c->error_type, c->error_message, false, true);
     else if (r < 0)
@@ -342,6 +341,7 @@ static void finish(struct agx_fncall *c, int r)
         c->owner->send(c->owner->user, c->kind, frame, true);
     else
         send_end(c);
+    c->owner->over(c->owner->user, c->id);
 }
 
 void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)

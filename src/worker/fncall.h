@@ -26,7 +26,7 @@ struct agx_fncall_owner {
      * hold up the results of others. `wait`: the caller may be held back. Any thread.
      */
     void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
-    /* The call is over: nothing follows for it. Before its terminal frame is sent. */
+    /* The call is over: its terminal frame was sent. */
     void (*over)(void *user, uint64_t id);
 };
 

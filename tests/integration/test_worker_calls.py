@@ -241,7 +241,6 @@ def test_generator_without_end_is_an_error(shared):
         ("no_such_module::f", "ModuleNotFoundError"),
         ("plain::nothing", "AttributeError"),
         ("plain", "ValueError"),
-        ("c:lib::f", "LookupError"),
         ("shapes::variable", "TypeError"),
     ],
 )

@@ -233,8 +233,6 @@ def _import_target(target):
     module, separator, qualname = target.partition("::")
     if not separator or not module or not qualname:
         raise ValueError(f"target {target!r} is not of the form module::name")
-    if module.startswith("c:"):
-        raise LookupError(f"target {target!r}: this worker runs Python functions only")
     __import__(module)
     found = sys.modules[module]
     for name in qualname.split("."):

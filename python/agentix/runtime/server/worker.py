@@ -110,7 +110,8 @@ def main():
     glue = Glue()
     threads = os.environ.get("AGENTIX_MAX_THREADS", "")
     limit = int(threads) if threads.isdigit() else 0
-    glue.worker = worker = new_worker(loop_fd, thread_fd, glue, limit)
+    libraries = f"{os.environ.get('AGENTIX_PATH', '')}:{sys.prefix}/lib/agentix/functions"
+    glue.worker = worker = new_worker(loop_fd, thread_fd, glue, limit, libraries)
     version = ".".join(map(str, sys.version_info[:3]))
     try:
         worker.start(f"python {version}")
