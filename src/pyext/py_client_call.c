@@ -101,7 +101,7 @@ void call_abandon(struct call *c, PyObject *exception)
         return;
     }
     if (c->state == CALL_SENT && request_cancel(c) < 0)
-        PyErr_WriteUnraisable(NULL);
+        PyErr_Clear(); /* a connection that does not take it is over, and the call with it */
     c->cancelled = true;
     call_end(c, NULL, exception);
 }

@@ -44,8 +44,11 @@ void call_input_done(struct call *c)
     release_waiter(c);
 }
 
+/* May the next item be sent? Not before the request: until then it is not known to whom. */
 static bool has_credit(const struct call *c)
 {
+    if (c->state != CALL_SENT)
+        return c->state == CALL_ENDED; /* nobody needs to wait for an end that has come */
     /* A 0.1.5 server grants none. */
     if (c->session->state == SESSION_OPEN && c->session->proto == 0)
         return true;
@@ -117,7 +120,7 @@ static struct call_input *add_input(struct call *c)
 /* Writes the message of the next piece of input; `item` NULL: the end. */
 static int encode_input(struct call *c, struct call_input *in, PyObject *item)
 {
-    bool ours = c->session->proto > 0 || c->session->state != SESSION_OPEN;
+    bool ours = c->session->proto > 0;
     struct agx_py_pack_options options = { .int_keys = ours,
                                            .byte_dtypes = ours,
                                            .fallback = c->plan->fallback };
@@ -178,7 +181,7 @@ PyObject *call_push(PyObject *self, PyObject *item)
 
     if (push(c, item) < 0)
         return NULL;
-    return PyBool_FromLong(c->state == CALL_ENDED || has_credit(c));
+    return PyBool_FromLong(has_credit(c));
 }
 
 PyObject *call_end_input(PyObject *self, PyObject *unused)
@@ -199,7 +202,7 @@ PyObject *call_credit(PyObject *self, PyObject *unused)
         return NULL;
     Py_XDECREF(c->credit_waiter);
     c->credit_waiter = Py_NewRef(waiter);
-    if (c->state == CALL_ENDED || has_credit(c))
+    if (has_credit(c))
         release_waiter(c);
     return waiter;
 }

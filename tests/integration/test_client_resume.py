@@ -340,6 +340,21 @@ async def test_a_server_of_0_1_5_has_no_session_and_open_calls_end():
 
 
 @scenario
+async def test_bidi_input_for_a_server_of_0_1_5_has_its_keys_as_text():
+    async with FakeRuntime() as server, RuntimeClient(server.url) as client:
+        channel = Channel()
+        await channel.send({1: "x"})
+        await channel.close()
+        call = spawn(collect(client.remote(targets.scale, channel)))
+        peer = await (await server.accept()).greet_legacy()
+        call_id = (await peer.expect("bidi:start"))["call_id"]
+        assert (await peer.expect("bidi:in"))["item"] == {"1": "x"}
+        await peer.expect("bidi:end_in")
+        peer.send("bidi:end", call_id=call_id)
+        assert await call == []
+
+
+@scenario
 async def test_a_server_that_wants_polling_first_is_asked_that_way():
     async with FakeRuntime() as server, RuntimeClient(server.url) as client:
         call = spawn(client.remote(targets.add, 1))

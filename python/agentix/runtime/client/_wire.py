@@ -211,13 +211,22 @@ async def _resolve(host: str, port: int) -> list[tuple[int, tuple[str, int]]]:
     return [(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, (host, port))]
 
 
+def _notice_death(sock: socket.socket) -> None:
+    """A host that is gone is noticed after 40 s of silence, or 30 s without acknowledgement."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000)
+
+
 async def _connect_socket(family: int, target: str | tuple[str, int]) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         if family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _notice_death(sock)
         await asyncio.get_running_loop().sock_connect(sock, target)
     except BaseException:
         sock.close()

@@ -30,6 +30,9 @@ In = TypeVar("In")
 # The largest message that we take, unless told otherwise: what our server allows.
 MAX_MESSAGE = 256 << 20
 
+# A handshake that takes longer will not succeed; calls wait for it.
+CONNECT_MAX_S = 30.0
+
 
 class Caller:
     """Something that has `remote()`: a client, or a view of one with other options."""
@@ -84,9 +87,10 @@ class RuntimeClient(Caller):
         async with RuntimeClient("http://127.0.0.1:8000") as client:
             print(await client.remote(math.factorial, 20))
 
-    `base_url` is http://, https:// or unix:///path. `timeout` is for connecting and for `health()`;
-    `call_timeout` for each call (None: no limit), and `options(timeout=...)` for some. `reconnect`
-    says how a lost connection is taken up again (False: not at all, open calls fail).
+    `base_url` is http://, https:// or unix:///path. `timeout` is for `health()` and, up to 30 s,
+    for connecting; `call_timeout` is for each call (None: no limit), and `options(timeout=...)` for
+    some. `reconnect` says how a lost connection is taken up again (False: not at all, open calls
+    fail).
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class RuntimeClient(Caller):
             own["Authorization"] = f"Bearer {token}"
         self._door = Door(Address.parse(base_url), own, ssl)
         policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect
-        self._link = Link(self._door, policy, timeout, max_message)
+        self._link = Link(self._door, policy, min(timeout, CONNECT_MAX_S), max_message)
         self._session = self._link.session
         self._timeout_s = _seconds(call_timeout)
 
@@ -186,6 +190,7 @@ async def _pump(call: Call, recipe: Recipe, channel: Channel[Any]) -> None:
     """Sends what the user puts into the channel, as fast as the function takes it."""
     assert recipe.push_item is not None
     try:
+        await call.credit()
         async for item in channel:
             if not call.push(recipe.push_item(item)):
                 await call.credit()
