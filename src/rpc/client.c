@@ -1,0 +1,523 @@
+/*
+ * client.c: a gRPC client that waits with poll(2).
+ *
+ *     reply: OPEN --trailers, reset, lost connection, timeout--> over
+ *
+ * Invariants:
+ *  (1) bytes of a reply wait in `in` until its owner asks for messages, and only then the server
+ *      may send more for it: a reply that nobody reads holds at most a window, and stops no other;
+ *  (2) a reply that is over has a code, once and for all.
+ */
+#include "rpc/client.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/grpc_frame.h"
+#include "codec/grpc_meta.h"
+#include "rpc/headers.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/banned.h"
+
+enum { FIXED_FIELDS = 7, META_MAX = 32, READ_BYTES = 64 << 10 };
+
+struct agx_rpc_client {
+    struct agx_rpc_client_config config;
+    int fd;
+    nghttp2_session *session;
+    struct agx_buf out; /* what the socket has not taken yet */
+    bool lost;
+    struct agx_rpc_reply *replies;
+};
+
+struct agx_rpc_reply {
+    struct agx_rpc_client *client;
+    struct agx_rpc_reply *prev, *next;
+    int32_t stream; /* 0: it never began */
+    struct agx_buf request;
+    size_t request_at;
+    uint64_t due_ms; /* UINT64_MAX: never */
+    struct agx_buf in;
+    size_t taken; /* so many bytes of `in` are used up */
+    struct agx_grpc_decoder decoder;
+    struct agx_rpc_headers headers; /* and trailers */
+    bool over;
+    enum agx_code code;
+    struct agx_buf text, details;
+};
+
+static void end(struct agx_rpc_reply *r, enum agx_code code, struct agx_str text)
+{
+    if (r->over)
+        return;
+    r->over = true;
+    r->code = code;
+    agx_buf_clear(&r->text);
+    if (agx_buf_append(&r->text, text) < 0)
+        agx_buf_clear(&r->text); /* the code says enough */
+}
+
+static struct agx_rpc_reply *reply_of(nghttp2_session *session, int32_t stream)
+{
+    return nghttp2_session_get_stream_user_data(session, stream);
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                     void *user)
+{
+    struct agx_rpc_reply *r = reply_of(session, frame->hd.stream_id);
+
+    (void)flags;
+    (void)user;
+    if (r && agx_rpc_headers_add(&r->headers, agx_str_bytes(name, name_len),
+                                 agx_str_bytes(value, value_len)) < 0) {
+        end(r, AGX_RESOURCE_EXHAUSTED, AGX_STR("the server's headers are too large"));
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    return 0;
+}
+
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream,
+                         const uint8_t *data, size_t len, void *user)
+{
+    struct agx_rpc_reply *r = reply_of(session, stream);
+
+    (void)flags;
+    (void)user;
+    (void)nghttp2_session_consume_connection(session, len);
+    if (r && agx_buf_append(&r->in, agx_str_bytes(data, len)) < 0) {
+        end(r, AGX_RESOURCE_EXHAUSTED, AGX_STR("no memory for an answer"));
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    return 0;
+}
+
+/* What a stream's end without a status means. */
+static enum agx_code code_of_reset(uint32_t error)
+{
+    switch (error) {
+    case NGHTTP2_REFUSED_STREAM:
+        return AGX_UNAVAILABLE;
+    case NGHTTP2_CANCEL:
+        return AGX_CANCELLED;
+    case NGHTTP2_ENHANCE_YOUR_CALM:
+        return AGX_RESOURCE_EXHAUSTED;
+    default:
+        return AGX_INTERNAL;
+    }
+}
+
+static void end_with_status(struct agx_rpc_reply *r, struct agx_str status)
+{
+    struct agx_str message = agx_rpc_headers_peek(&r->headers, AGX_STR("grpc-message"));
+    struct agx_str details = agx_rpc_headers_peek(&r->headers, AGX_STR("grpc-status-details-bin"));
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(r->client->config.trailers_max);
+
+    if (message.ptr && agx_grpc_message_decode(&text, message) < 0)
+        agx_buf_clear(&text);
+    if (details.ptr && agx_grpc_bin_next(&details, &r->details, NULL) < 0)
+        agx_buf_clear(&r->details);
+    end(r, agx_grpc_status_parse(status), agx_buf_peek(&text));
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t error, void *user)
+{
+    struct agx_rpc_reply *r = reply_of(session, stream);
+    struct agx_str status;
+
+    (void)user;
+    if (!r)
+        return 0;
+    r->stream = 0;
+    status = agx_rpc_headers_peek(&r->headers, AGX_STR("grpc-status"));
+    if (status.ptr)
+        end_with_status(r, status);
+    else if (error != NGHTTP2_NO_ERROR)
+        end(r, code_of_reset(error), agx_str_from(nghttp2_http2_strerror(error)));
+    else
+        end(r, AGX_UNKNOWN, AGX_STR("the server does not speak grpc"));
+    return 0;
+}
+
+static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *buf, size_t len,
+                            uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+    struct agx_rpc_reply *r = source->ptr;
+    size_t n = AGX_MIN(len, r->request.len - r->request_at);
+
+    (void)session;
+    (void)stream;
+    (void)user;
+    memcpy(buf, r->request.data + r->request_at, n);
+    r->request_at += n;
+    if (r->request_at == r->request.len)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)n;
+}
+
+static int make_session(struct agx_rpc_client *c)
+{
+    const nghttp2_settings_entry settings[] = {
+        { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+        { NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, c->config.stream_window },
+    };
+    nghttp2_session_callbacks *cb = NULL;
+    nghttp2_option *option = NULL;
+    int r = nghttp2_session_callbacks_new(&cb);
+
+    if (r == 0)
+        r = nghttp2_option_new(&option);
+    if (r == 0) {
+        nghttp2_option_set_no_auto_window_update(option, 1);
+        nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data_chunk);
+        nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+        r = nghttp2_session_client_new2(&c->session, cb, c, option);
+    }
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(cb);
+    if (r == 0)
+        r = nghttp2_submit_settings(c->session, NGHTTP2_FLAG_NONE, settings,
+                                    AGX_ARRAY_LEN(settings));
+    if (r == 0)
+        r = nghttp2_session_set_local_window_size(c->session, NGHTTP2_FLAG_NONE, 0,
+                                                  (int32_t)c->config.conn_window);
+    return r < 0 ? -AGX_RESOURCE_EXHAUSTED : 0;
+}
+
+int agx_rpc_client_adopt(int *take_fd, const struct agx_rpc_client_config *config,
+                         struct agx_rpc_client **ret_client, struct agx_error **err)
+{
+    struct agx_rpc_client *c;
+    int r = agx_fd_set_nonblock(*take_fd, true, err);
+
+    if (r < 0)
+        return r;
+    c = calloc(1, sizeof(*c));
+    if (c) {
+        c->config = *config;
+        c->fd = -1;
+        c->out.max = SIZE_MAX / 2; /* nghttp2 is asked only when it is empty */
+    }
+    if (!c || make_session(c) < 0) {
+        (void)agx_rpc_client_close(c);
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
+    }
+    c->fd = AGX_TAKE_FD(*take_fd);
+    *ret_client = c;
+    return 0;
+}
+
+int agx_rpc_client_open(const char *path, const struct agx_rpc_client_config *config,
+                        struct agx_rpc_client **ret_client, struct agx_error **err)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    _cleanup_close_ int fd = -1;
+    size_t len = strlen(path);
+
+    if (len >= sizeof(addr.sun_path))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "the path '%s' is longer than a socket's may be", path);
+    memcpy(addr.sun_path, path, len);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return agx_error_errno(err, errno, "connect to '%s'", path);
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+        return errno == ENOENT || errno == ECONNREFUSED
+                   ? agx_error_set(err, AGX_UNAVAILABLE, "nobody listens at '%s'", path)
+                   : agx_error_errno(err, errno, "connect to '%s'", path);
+    return agx_rpc_client_adopt(&fd, config, ret_client, err);
+}
+
+struct agx_rpc_client *agx_rpc_client_close(struct agx_rpc_client *c)
+{
+    if (!c)
+        return NULL;
+    assert(!c->replies);
+    nghttp2_session_del(c->session);
+    agx_buf_done(&c->out);
+    agx_closep(&c->fd);
+    free(c);
+    return NULL;
+}
+
+static void lose(struct agx_rpc_client *c, const char *why)
+{
+    c->lost = true;
+    for (struct agx_rpc_reply *r = c->replies; r; r = r->next)
+        end(r, AGX_UNAVAILABLE, agx_str_from(why));
+}
+
+/* Sends what the socket takes. */
+static void write_some(struct agx_rpc_client *c)
+{
+    const uint8_t *data;
+    ssize_t n;
+
+    for (;;) {
+        while (c->out.len < READ_BYTES && (n = nghttp2_session_mem_send(c->session, &data)) > 0) {
+            if (agx_buf_append(&c->out, agx_str_bytes(data, (size_t)n)) < 0) {
+                lose(c, "no memory for a connection");
+                return;
+            }
+        }
+        if (c->out.len == 0)
+            return;
+        n = send(c->fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK)
+                lose(c, "the connection to the server is lost");
+            return;
+        }
+        agx_buf_consume(&c->out, (size_t)n);
+    }
+}
+
+static void read_some(struct agx_rpc_client *c)
+{
+    uint8_t buf[READ_BYTES];
+    ssize_t n = recv(c->fd, buf, sizeof(buf), MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return;
+    if (n <= 0)
+        lose(c, "the connection to the server is lost");
+    else if (nghttp2_session_mem_recv(c->session, buf, (size_t)n) < 0 ||
+             (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)))
+        lose(c, "the server's http/2 is broken");
+}
+
+/* Sends, waits until `due_ms` for something to come, and takes it. */
+static void turn(struct agx_rpc_client *c, uint64_t due_ms)
+{
+    struct pollfd p = { .fd = c->fd, .events = POLLIN };
+    uint64_t now = agx_clock_ms();
+    int wait_ms = -1;
+
+    write_some(c);
+    if (c->lost)
+        return;
+    if (due_ms != UINT64_MAX)
+        wait_ms = due_ms > now ? (int)AGX_MIN(due_ms - now, 1 << 30) : 0;
+    if (c->out.len > 0)
+        p.events |= POLLOUT;
+    if (poll(&p, 1, wait_ms) > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR)))
+        read_some(c);
+    if (!c->lost)
+        write_some(c);
+}
+
+/* The request's headers; its own values live in `own`. */
+static int make_headers(const struct agx_rpc_request *q, struct agx_rpc_headers *own)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_RPC_HEADERS_MAX);
+    const struct agx_rpc_meta fixed[] = {
+        { AGX_STR(":method"), AGX_STR("POST") },
+        { AGX_STR(":scheme"), AGX_STR("http") },
+        { AGX_STR(":path"), agx_str_from(q->path) },
+        { AGX_STR(":authority"), AGX_STR("localhost") },
+        { AGX_STR("te"), AGX_STR("trailers") },
+        { AGX_STR("content-type"), AGX_STR("application/grpc") },
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(fixed) && r == 0; i++)
+        r = agx_rpc_headers_add(own, fixed[i].key, fixed[i].value);
+    if (r == 0 && q->timeout_ms > 0) {
+        r = agx_grpc_timeout_format(&text, AGX_MIN(q->timeout_ms, UINT64_MAX / 1000000) * 1000000);
+        if (r == 0)
+            r = agx_rpc_headers_add(own, AGX_STR("grpc-timeout"), agx_buf_peek(&text));
+    }
+    for (size_t i = 0; i < q->meta_count && r == 0; i++) {
+        bool bin = agx_grpc_key_is_bin(q->meta[i].key);
+
+        agx_buf_clear(&text);
+        r = bin ? agx_grpc_bin_encode(&text, q->meta[i].value) : 0;
+        if (r == 0)
+            r = agx_rpc_headers_add(own, q->meta[i].key,
+                                    bin ? agx_buf_peek(&text) : q->meta[i].value);
+    }
+    return r;
+}
+
+static int submit(struct agx_rpc_reply *r, const struct agx_rpc_request *q, struct agx_error **err)
+{
+    const nghttp2_data_provider provider = { .source.ptr = r, .read_callback = read_request };
+    nghttp2_nv nv[FIXED_FIELDS + META_MAX];
+    struct agx_rpc_headers own;
+    int32_t id;
+
+    if (q->meta_count > META_MAX)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "more than %d values of metadata",
+                             META_MAX);
+    agx_rpc_headers_init(&own, AGX_RPC_HEADERS_MAX);
+    if (make_headers(q, &own) < 0 || agx_grpc_frame_encode(&r->request, q->message) < 0) {
+        agx_rpc_headers_done(&own);
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "the request '%s' is too large", q->path);
+    }
+    id = nghttp2_submit_request(r->client->session, NULL, nv,
+                                agx_rpc_headers_nv(&own, nv, AGX_ARRAY_LEN(nv)), &provider, r);
+    agx_rpc_headers_done(&own);
+    if (id < 0)
+        return agx_error_set(err, AGX_UNAVAILABLE, "the server takes no more calls");
+    r->stream = id;
+    return 0;
+}
+
+int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request *q,
+                         struct agx_rpc_reply **ret_reply, struct agx_error **err)
+{
+    struct agx_rpc_reply *r;
+    int rc;
+
+    if (c->lost)
+        return agx_error_set(err, AGX_UNAVAILABLE, "the connection to the server is lost");
+    r = calloc(1, sizeof(*r));
+    if (!r)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a call");
+    r->client = c;
+    r->due_ms = q->timeout_ms ? agx_clock_ms() + q->timeout_ms : UINT64_MAX;
+    r->request.max = SIZE_MAX / 2;                                /* the caller's own bytes */
+    r->in.max = 2 * (size_t)c->config.stream_window + READ_BYTES; /* invariant 1, and `taken` */
+    r->text.max = r->details.max = c->config.trailers_max;
+    agx_rpc_headers_init(&r->headers, c->config.trailers_max);
+    agx_grpc_decoder_init(&r->decoder, c->config.message_max);
+    r->next = c->replies;
+    if (r->next)
+        r->next->prev = r;
+    c->replies = r;
+    rc = submit(r, q, err);
+    if (rc < 0) {
+        (void)agx_rpc_reply_close(r);
+        return rc;
+    }
+    write_some(c);
+    *ret_reply = r;
+    return 0;
+}
+
+static void cancel(struct agx_rpc_reply *r)
+{
+    if (r->stream == 0)
+        return;
+    (void)nghttp2_session_set_stream_user_data(r->client->session, r->stream, NULL);
+    (void)nghttp2_submit_rst_stream(r->client->session, NGHTTP2_FLAG_NONE, r->stream,
+                                    NGHTTP2_CANCEL);
+    r->stream = 0;
+    if (!r->client->lost)
+        write_some(r->client);
+}
+
+/* A message out of what has come: 1, 0: there is none yet. */
+static int take_message(struct agx_rpc_reply *r, struct agx_str *ret_message,
+                        struct agx_error **err)
+{
+    struct agx_str in;
+    int rc;
+
+    agx_buf_consume(&r->in, r->taken); /* the last message may have been in there */
+    in = agx_buf_peek(&r->in);
+    rc = agx_grpc_decoder_next(&r->decoder, &in, ret_message, err);
+    r->taken = r->in.len - in.len;
+    if (r->stream != 0 && r->taken > 0)
+        (void)nghttp2_session_consume_stream(r->client->session, r->stream, r->taken);
+    return rc;
+}
+
+static int result(struct agx_rpc_reply *r, struct agx_error **err)
+{
+    if (r->code == AGX_OK)
+        return agx_grpc_decoder_end(&r->decoder, err);
+    return agx_error_set(err, r->code, "%.*s", AGX_STR_ARG(agx_buf_peek(&r->text)));
+}
+
+int agx_rpc_reply_next(struct agx_rpc_reply *r, int wait_ms, struct agx_str *ret_message,
+                       struct agx_error **err)
+{
+    uint64_t until = wait_ms < 0 ? UINT64_MAX : agx_clock_ms() + (uint64_t)wait_ms;
+    int rc;
+
+    for (bool again = true;; again = agx_clock_ms() < until) {
+        rc = take_message(r, ret_message, err);
+        if (rc < 0) {
+            end(r, (enum agx_code) - rc, AGX_STR("the server's message cannot be read"));
+            cancel(r);
+        }
+        if (rc != 0)
+            return rc;
+        if (r->over)
+            return result(r, err);
+        if (r->due_ms <= agx_clock_ms()) {
+            end(r, AGX_DEADLINE_EXCEEDED, AGX_STR("the call's deadline has passed"));
+            cancel(r);
+            return result(r, err);
+        }
+        if (!again)
+            return AGX_RPC_NOTHING_YET;
+        turn(r->client, AGX_MIN(r->due_ms, until));
+    }
+}
+
+struct agx_str agx_rpc_reply_peek_details(const struct agx_rpc_reply *r)
+{
+    return agx_buf_peek(&r->details);
+}
+
+struct agx_rpc_reply *agx_rpc_reply_close(struct agx_rpc_reply *r)
+{
+    if (!r)
+        return NULL;
+    cancel(r);
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        r->client->replies = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    agx_buf_done(&r->request);
+    agx_buf_done(&r->in);
+    agx_buf_done(&r->text);
+    agx_buf_done(&r->details);
+    agx_grpc_decoder_done(&r->decoder);
+    agx_rpc_headers_done(&r->headers);
+    free(r);
+    return NULL;
+}
+
+int agx_rpc_client_call(struct agx_rpc_client *c, const struct agx_rpc_request *q,
+                        struct agx_buf *reply, struct agx_buf *details, struct agx_error **err)
+{
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    int rc = agx_rpc_client_start(c, q, &r, err);
+
+    if (rc < 0)
+        return rc;
+    rc = agx_rpc_reply_next(r, -1, &message, err);
+    if (rc == 0)
+        rc = agx_error_set(err, AGX_INTERNAL, "the server answered '%s' with nothing", q->path);
+    if (rc > 0)
+        rc = agx_buf_append(reply, message) < 0
+                 ? agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no room for an answer of %zu bytes",
+                                 message.len)
+                 : agx_rpc_reply_next(r, -1, &message, err);
+    if (rc > 0)
+        rc = agx_error_set(err, AGX_INTERNAL, "the server answered '%s' more than once", q->path);
+    if (details && agx_buf_append(details, agx_rpc_reply_peek_details(r)) < 0)
+        agx_buf_clear(details); /* code and message say enough */
+    (void)agx_rpc_reply_close(r);
+    return rc;
+}
+
+int agx_rpc_client_fd(const struct agx_rpc_client *c)
+{
+    return c->fd;
+}

@@ -1,0 +1,84 @@
+/*
+ * client.h: a gRPC client for programs that wait: one connection to a Unix socket, calls with one
+ * request and one answer or a stream of them.
+ *
+ *     agx_rpc_client_open("/run/agentix/agentixd.sock", &config, &client, err);
+ *     r = agx_rpc_client_call(client, &request, &reply, NULL, err);
+ *     agx_rpc_client_close(client);
+ *
+ * A call that the server ended with an error returns -code, and `err` has the server's message.
+ * One thread at a time; several calls of one client may go on side by side. Nothing here uses a
+ * loop: waiting is poll(2).
+ */
+#ifndef AGX_RPC_CLIENT_H
+#define AGX_RPC_CLIENT_H
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "rpc/call.h"
+
+struct agx_rpc_client;
+struct agx_rpc_reply;
+
+struct agx_rpc_client_config {
+    size_t message_max;     /* of a received message */
+    size_t trailers_max;    /* of received headers and trailers together */
+    uint32_t stream_window; /* bytes that the server may send ahead: for a call, for all */
+    uint32_t conn_window;
+};
+#define AGX_RPC_CLIENT_CONFIG_INIT                                                                 \
+    {                                                                                              \
+        .message_max = AGX_GRPC_MESSAGE_MAX, .trailers_max = 4 * AGX_RPC_TRAILERS_MAX,             \
+        .stream_window = AGX_RPC_STREAM_WINDOW, .conn_window = AGX_RPC_CONN_WINDOW                 \
+    }
+
+struct agx_rpc_request {
+    const char *path; /* "/package.Service/Method" */
+    struct agx_str message;
+    uint64_t timeout_ms;             /* 0: none */
+    const struct agx_rpc_meta *meta; /* values of `-bin` keys are bytes */
+    size_t meta_count;
+};
+
+/* -AGX_UNAVAILABLE when nobody listens at `path`. */
+int agx_rpc_client_open(const char *path, const struct agx_rpc_client_config *config,
+                        struct agx_rpc_client **ret_client, struct agx_error **err) AGX_MUST_CHECK;
+
+/* A connected stream socket instead. Takes *take_fd on success. */
+int agx_rpc_client_adopt(int *take_fd, const struct agx_rpc_client_config *config,
+                         struct agx_rpc_client **ret_client, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Its replies are closed before. Returns NULL and accepts it. */
+struct agx_rpc_client *agx_rpc_client_close(struct agx_rpc_client *c);
+
+/* One request, one answer, which is appended to `reply`. Waits. With an error and `details` not
+ * NULL, grpc-status-details-bin is appended to that. */
+int agx_rpc_client_call(struct agx_rpc_client *c, const struct agx_rpc_request *q,
+                        struct agx_buf *reply, struct agx_buf *details,
+                        struct agx_error **err) AGX_MUST_CHECK;
+
+/* Sends a request whose answers come one by one. Does not wait; q's memory is not needed later. */
+int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request *q,
+                         struct agx_rpc_reply **ret_reply, struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * The next message, waiting at most `wait_ms`; -1: as long as it takes. 1: it is *ret_message,
+ * borrowed until the next call for this reply. AGX_RPC_NOTHING_YET: nothing came for so long. 0:
+ * the stream has ended with OK. Negative: with an error, which further calls repeat; `err` has the
+ * server's message. -AGX_DEADLINE_EXCEEDED: the request's timeout has passed.
+ */
+#define AGX_RPC_NOTHING_YET 2
+int agx_rpc_reply_next(struct agx_rpc_reply *r, int wait_ms, struct agx_str *ret_message,
+                       struct agx_error **err) AGX_MUST_CHECK;
+
+/* grpc-status-details-bin, decoded; empty: there was none. Borrowed until the reply is closed. */
+struct agx_str agx_rpc_reply_peek_details(const struct agx_rpc_reply *r);
+
+/* Cancels what goes on. Returns NULL and accepts it. */
+struct agx_rpc_reply *agx_rpc_reply_close(struct agx_rpc_reply *r);
+
+/* For a poll(2) of the caller's beside other things; readable: agx_rpc_reply_next() with wait_ms 0
+ * may have something. */
+int agx_rpc_client_fd(const struct agx_rpc_client *c);
+
+#endif

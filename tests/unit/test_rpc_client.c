@@ -1,0 +1,305 @@
+/* The waiting client against the server, which has a thread of its own. */
+#include "rpc/client.h"
+#include "rpc/server.h"
+#include "tests/support/test.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+struct fixture {
+    pthread_t thread;
+    sem_t ready;
+    struct agx_loop *loop;
+    struct agx_rpc_server *server;
+    int server_fd;
+    struct agx_rpc_client *client;
+};
+
+static void echo(void *service, struct agx_rpc_call *call, struct agx_str request)
+{
+    struct agx_str given = agx_rpc_call_peek_meta(call, AGX_STR("x-given-bin"));
+
+    (void)service;
+    agx_rpc_call_reply(call, given.ptr ? given : request);
+}
+
+static void fail(void *service, struct agx_rpc_call *call, struct agx_str request)
+{
+    (void)service;
+    agx_rpc_call_finish(call, &(struct agx_rpc_status){ .code = AGX_NOT_FOUND,
+                                                        .message = request,
+                                                        .details = AGX_STR("\1\2\3") });
+}
+
+static void on_ended(void *user, enum agx_code code)
+{
+    (void)user;
+    (void)code;
+}
+
+static const struct agx_rpc_call_ops quiet_ops = { .ended = on_ended };
+
+static void hold(void *service, struct agx_rpc_call *call, struct agx_str request)
+{
+    (void)service;
+    (void)request;
+    agx_rpc_call_watch(call, &quiet_ops, NULL);
+}
+
+struct counter {
+    struct agx_rpc_call *call;
+    unsigned left;
+};
+
+static void counter_ended(void *user, enum agx_code code)
+{
+    (void)code;
+    free(user);
+}
+
+static void count_more(void *user)
+{
+    static const char piece[1000];
+    struct counter *c = user;
+    int r = 0;
+
+    while (c->left > 0 && r == 0) {
+        r = agx_rpc_call_send(c->call, agx_str_bytes(piece, sizeof(piece)));
+        c->left--;
+    }
+    if (c->left == 0) {
+        agx_rpc_call_finish(c->call, &(struct agx_rpc_status){ .code = AGX_OK });
+        free(c);
+    }
+}
+
+static const struct agx_rpc_call_ops counter_ops = { .ended = counter_ended,
+                                                     .writable = count_more };
+
+static void count(void *service, struct agx_rpc_call *call, struct agx_str request)
+{
+    struct counter *c = malloc(sizeof(*c));
+    uint64_t n = 0;
+
+    (void)service;
+    if (!c || !agx_parse_u64(request, 1000000, &n))
+        abort();
+    *c = (struct counter){ call, (unsigned)n };
+    agx_rpc_call_watch(call, &counter_ops, c);
+    count_more(c);
+}
+
+static const struct agx_rpc_method methods[] = {
+    { "/t.T/Echo", AGX_RPC_UNARY, false, echo },
+    { "/t.T/Fail", AGX_RPC_UNARY, false, fail },
+    { "/t.T/Hold", AGX_RPC_UNARY, false, hold },
+    { "/t.T/Count", AGX_RPC_SERVER_STREAM, false, count },
+};
+
+static void *serve(void *user)
+{
+    const struct agx_rpc_config config = AGX_RPC_CONFIG_INIT;
+    struct fixture *f = user;
+
+    if (agx_loop_open(&f->loop, NULL) < 0 ||
+        agx_rpc_server_open(f->loop, &config, &f->server, NULL) < 0 ||
+        agx_rpc_server_add(f->server, methods, AGX_ARRAY_LEN(methods), f, NULL) < 0 ||
+        agx_rpc_server_adopt(f->server, &f->server_fd, NULL) < 0)
+        abort();
+    sem_post(&f->ready);
+    agx_loop_run(f->loop);
+    if (agx_loop_close(f->loop, NULL) < 0)
+        abort();
+    return NULL;
+}
+
+static void on_stopped(void *user, struct agx_error *error)
+{
+    (void)user;
+    agx_error_free(error);
+}
+
+static void stop(void *user)
+{
+    struct fixture *f = user;
+
+    agx_rpc_server_stop(f->server, 0, on_stopped, f);
+}
+
+static void setup(struct fixture *f)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    int fds[2];
+
+    *f = (struct fixture){ .server_fd = -1 };
+    ASSERT_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+    f->server_fd = fds[0];
+    ASSERT_OK(agx_rpc_client_adopt(&fds[1], &config, &f->client, NULL));
+    ASSERT_INT(-1, fds[1]);
+    ASSERT_INT(0, sem_init(&f->ready, 0, 0));
+    ASSERT_INT(0, pthread_create(&f->thread, NULL, serve, f));
+    sem_wait(&f->ready);
+}
+
+static void teardown(struct fixture *f)
+{
+    ASSERT_OK(agx_loop_post(f->loop, stop, f));
+    f->client = agx_rpc_client_close(f->client);
+    ASSERT_INT(0, pthread_join(f->thread, NULL));
+    sem_destroy(&f->ready);
+}
+
+TEST(client_call_gives_the_answer)
+{
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT((size_t)8 << 20);
+    _cleanup_buf_ struct agx_buf big = AGX_BUF_INIT((size_t)8 << 20);
+    struct agx_rpc_request q = { .path = "/t.T/Echo", .message = AGX_STR("hello") };
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_call(f.client, &q, &reply, NULL, NULL));
+    ASSERT_STR(AGX_STR("hello"), agx_buf_peek(&reply));
+    ASSERT_OK(agx_buf_reserve(&big, (size_t)4 << 20));
+    memset(big.data, 'b', (size_t)4 << 20);
+    big.len = (size_t)4 << 20;
+    q.message = agx_buf_peek(&big);
+    agx_buf_clear(&reply);
+    ASSERT_OK(agx_rpc_client_call(f.client, &q, &reply, NULL, NULL));
+    ASSERT_TRUE(agx_str_eq(agx_buf_peek(&big), agx_buf_peek(&reply)));
+    teardown(&f);
+}
+
+TEST(client_call_sends_metadata)
+{
+    const struct agx_rpc_meta meta = { AGX_STR("x-given-bin"), AGX_STR("\0\1\2") };
+    const struct agx_rpc_request q = { .path = "/t.T/Echo", .meta = &meta, .meta_count = 1 };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(100);
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_call(f.client, &q, &reply, NULL, NULL));
+    ASSERT_STR(AGX_STR("AAEC"), agx_buf_peek(&reply));
+    teardown(&f);
+}
+
+TEST(client_call_that_fails_has_the_servers_code_message_and_details)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Fail", .message = AGX_STR("no '\xc3\xa4'") };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(100), details = AGX_BUF_INIT(100);
+    struct agx_error *err = NULL;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_CODE(AGX_NOT_FOUND, agx_rpc_client_call(f.client, &q, &reply, &details, &err));
+    ASSERT_CSTR("no '\xc3\xa4'", err->message);
+    ASSERT_STR(AGX_STR("\1\2\3"), agx_buf_peek(&details));
+    ASSERT_UINT(0, reply.len);
+    agx_error_free(err);
+    teardown(&f);
+}
+
+TEST(client_call_past_its_timeout_is_deadline_exceeded_and_the_client_goes_on)
+{
+    struct agx_rpc_request q = { .path = "/t.T/Hold", .timeout_ms = 30 };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(100);
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_CODE(AGX_DEADLINE_EXCEEDED, agx_rpc_client_call(f.client, &q, &reply, NULL, NULL));
+    q.path = "/t.T/Echo";
+    q.timeout_ms = 20000;
+    ASSERT_OK(agx_rpc_client_call(f.client, &q, &reply, NULL, NULL));
+    teardown(&f);
+}
+
+TEST(client_stream_gives_all_messages_and_its_end)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Count", .message = AGX_STR("2000") };
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &r, NULL));
+    for (int i = 0; i < 2000; i++) {
+        ASSERT_INT(1, agx_rpc_reply_next(r, -1, &message, NULL));
+        ASSERT_UINT(1000, message.len);
+    }
+    ASSERT_INT(0, agx_rpc_reply_next(r, -1, &message, NULL));
+    ASSERT_INT(0, agx_rpc_reply_next(r, -1, &message, NULL));
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_stream_that_is_not_read_stops_no_other_call)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Count", .message = AGX_STR("1000000") };
+    const struct agx_rpc_request e = { .path = "/t.T/Echo", .message = AGX_STR("x") };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(1000);
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &r, NULL));
+    for (int i = 0; i < 500; i++)
+        ASSERT_OK(agx_rpc_client_call(f.client, &e, &reply, NULL, NULL));
+    ASSERT_INT(1, agx_rpc_reply_next(r, -1, &message, NULL));
+    r = agx_rpc_reply_close(r); /* cancels it */
+    ASSERT_OK(agx_rpc_client_call(f.client, &e, &reply, NULL, NULL));
+    teardown(&f);
+}
+
+TEST(client_that_waits_a_while_learns_that_nothing_came)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Hold" };
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &r, NULL));
+    ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 0, &message, NULL));
+    ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 20, &message, NULL));
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_whose_server_goes_away_is_unavailable)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Hold" };
+    struct agx_rpc_reply *r = NULL, *other = NULL;
+    struct agx_error *err = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &r, NULL));
+    ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 10, &message, NULL));
+    ASSERT_OK(agx_loop_post(f.loop, stop, &f));
+    ASSERT_CODE(AGX_UNAVAILABLE, agx_rpc_reply_next(r, -1, &message, &err));
+    ASSERT_CODE(AGX_UNAVAILABLE, agx_rpc_reply_next(r, -1, &message, NULL));
+    err = agx_error_free(err);
+    r = agx_rpc_reply_close(r);
+    ASSERT_INT(0, pthread_join(f.thread, NULL));
+    ASSERT_CODE(AGX_UNAVAILABLE, agx_rpc_client_start(f.client, &q, &other, NULL) < 0
+                                     ? -AGX_UNAVAILABLE
+                                     : agx_rpc_reply_next(other, -1, &message, NULL));
+    other = agx_rpc_reply_close(other);
+    f.client = agx_rpc_client_close(f.client);
+    sem_destroy(&f.ready);
+}
+
+TEST(client_open_where_nobody_listens_is_unavailable_and_names_the_path)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    struct agx_rpc_client *c = NULL;
+    struct agx_error *err = NULL;
+
+    ASSERT_CODE(AGX_UNAVAILABLE, agx_rpc_client_open("/nonexistent/s", &config, &c, &err));
+    ASSERT_MESSAGE(err, "'/nonexistent/s'");
+    agx_error_free(err);
+    ASSERT_NULL(c);
+}
