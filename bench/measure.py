@@ -26,6 +26,7 @@ QUICK_ROUNDS, QUICK_ROUND_SECONDS = 3, 0.05
 PEERS = {
     "agentixx-0.1.5": ["agentixx==0.1.5"],
     "agentixx-0.2.6": ["agentixx==0.2.6"],
+    "grpcio": ["grpcio==1.85.1"],
     "msgpack": ["msgpack==1.2.4"],
     "socketio": ["python-socketio==5.18.1"],
     "websockets": ["websockets==17.4"],

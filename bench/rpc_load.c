@@ -1,0 +1,99 @@
+/*
+ * rpc_load: calls an empty unary method of any gRPC server again and again over one connection.
+ *
+ *     rpc_load SOCKET METHOD SECONDS AT-ONCE
+ *
+ * Prints requests a second and the median time of one in microseconds.
+ */
+#include "base/clock.h"
+#include "rpc/client.h"
+
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { AT_ONCE_MAX = 256, TIMES_MAX = 1 << 20 };
+
+struct lane {
+    struct agx_rpc_reply *reply;
+    uint64_t began_ns;
+};
+
+static uint64_t times[TIMES_MAX];
+static size_t n_times;
+static uint64_t n_done;
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static int begin(struct agx_rpc_client *c, const char *method, struct lane *l,
+                 struct agx_error **err)
+{
+    l->began_ns = agx_clock_ns();
+    return agx_rpc_client_start(c, &(struct agx_rpc_request){ .path = method }, &l->reply, err);
+}
+
+/* Waits for the lane's answer and its end. */
+static int end(struct lane *l, struct agx_error **err)
+{
+    struct agx_str message;
+    int r;
+
+    while ((r = agx_rpc_reply_next(l->reply, -1, &message, err)) > 0)
+        ;
+    l->reply = agx_rpc_reply_close(l->reply);
+    n_done++;
+    if (n_times < TIMES_MAX)
+        times[n_times++] = agx_clock_ns() - l->began_ns;
+    return r;
+}
+
+static int load(struct agx_rpc_client *c, const char *method, double seconds, size_t at_once,
+                struct agx_error **err)
+{
+    static struct lane lanes[AT_ONCE_MAX];
+    uint64_t began = agx_clock_ns(), until = began + (uint64_t)(seconds * 1e9);
+    int r = 0;
+
+    for (size_t i = 0; i < at_once && r == 0; i++)
+        r = begin(c, method, &lanes[i], err);
+    for (size_t i = 0; r == 0 && agx_clock_ns() < until; i = (i + 1) % at_once) {
+        r = end(&lanes[i], err);
+        if (r == 0)
+            r = begin(c, method, &lanes[i], err);
+    }
+    if (r == 0 && n_times > 0) {
+        qsort(times, n_times, sizeof(times[0]), by_value);
+        printf("%.0f %.1f\n", (double)n_done * 1e9 / (double)(agx_clock_ns() - began),
+               (double)times[n_times / 2] / 1e3);
+    }
+    for (size_t i = 0; i < at_once; i++)
+        lanes[i].reply = agx_rpc_reply_close(lanes[i].reply);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    struct agx_rpc_client *c = NULL;
+    uint64_t at_once = 0;
+    char text[300];
+    int r;
+
+    if (argc != 5 || !agx_parse_u64(agx_str_from(argv[4]), AT_ONCE_MAX, &at_once) || at_once == 0) {
+        fprintf(stderr, "usage: rpc_load SOCKET METHOD SECONDS AT-ONCE\n");
+        return 2;
+    }
+    r = agx_rpc_client_open(argv[1], &config, &c, &err);
+    if (r == 0)
+        r = load(c, argv[2], strtod(argv[3], NULL), at_once, &err);
+    c = agx_rpc_client_close(c);
+    if (r < 0)
+        fprintf(stderr, "rpc_load: %s\n", agx_error_format(err, text, sizeof(text)));
+    return r < 0;
+}
