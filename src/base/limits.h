@@ -292,10 +292,11 @@
  * enough to compare every one with every other. */
 #define AGX_SPEC_ITEMS_MAX 1024
 
-/* A sandbox's YAML file, and the nodes in it that are looked at, aliases followed: such files have
- * a page or two. */
+/* A sandbox's YAML file, the nodes in it that are looked at, aliases followed, and its anchors,
+ * which are searched one by one: such files have a page or two. */
 #define AGX_YAML_MAX ((size_t)1 << 20)
-#define AGX_YAML_NODES_MAX 65536
+#define AGX_YAML_NODES_MAX 16384
+#define AGX_YAML_ANCHORS_MAX 1024
 
 /* A main process that fails for longer than the window is given up; one that ran for the stable
  * time has recovered. As the peer has them. */

@@ -1,5 +1,5 @@
 #include "core/exec.h"
-#include "core/reconcile.h"
+#include "core/spec_yaml.h"
 #include "tests/support/core.h"
 #include "tests/support/fault.h"
 
@@ -162,5 +162,29 @@ TEST(event_copy_and_snapshot_without_memory_leave_nothing)
         agx_event_done(&e);
         agx_event_done(&copy);
         agx_event_done(&snapshot);
+    }
+}
+
+TEST(spec_yaml_without_memory_is_resource_exhausted)
+{
+    static const char yaml[] = "image: &i x\n"
+                               "mounts: [{source: /a, target: /b, writable: true}]\n"
+                               "copies: [{source: /a, target: /c, exclude_patterns: [x, y]}]\n"
+                               "ports: [{container_port: 1, host_port: 2}]\n"
+                               "envs: &e {A: 1, B: 2}\n"
+                               "labels: {<<: *e, C: 3}\n"
+                               "companion_containers: {db: {image: *i, command: [a], envs: *e}}\n";
+
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+        struct agx_spec s;
+        int r = agx_spec_from_yaml(&s, agx_str_from(yaml), &err);
+
+        ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
+        ASSERT_INT(r < 0, agx_fault_hit());
+        ASSERT_INT(r < 0, err != NULL);
+        if (r == 0)
+            agx_spec_done(&s);
     }
 }
