@@ -306,15 +306,18 @@ void *agx_call_user(const struct agx_call *call)
     return call->user;
 }
 
-/* More credit as the user takes items, half a window at a time. */
+/* More credit as the user takes items: when half of the window is used up. The first grant widens
+ * it. */
 static void grant(struct agx_call *call)
 {
-    struct agx_credit want = { call->taken.n + AGX_CREDIT_ITEMS,
+    struct agx_credit want = { call->taken.n + AGX_CREDIT_ITEMS_GROWN,
                                call->taken.bytes + AGX_CREDIT_BYTES };
+    bool first = call->granted.n == AGX_CREDIT_ITEMS;
+    uint64_t window = first ? AGX_CREDIT_ITEMS : AGX_CREDIT_ITEMS_GROWN;
 
     if (call->over || call->kind == AGX_RPC_UNARY)
         return;
-    if (want.n - call->granted.n < AGX_CREDIT_ITEMS / 2 &&
+    if (call->granted.n - call->taken.n > window / 2 &&
         (want.bytes <= call->granted.bytes ||
          want.bytes - call->granted.bytes < AGX_CREDIT_BYTES / 2))
         return;

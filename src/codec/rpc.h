@@ -47,6 +47,9 @@ enum agx_rpc_lane {
 /* The credit that each direction of a call begins with. */
 #define AGX_CREDIT_ITEMS 64
 #define AGX_CREDIT_BYTES 65536
+/* The items that a client allows from its first grant on: a call that is read on has shown that it
+ * is worth more than one wake-up for 32 items. */
+#define AGX_CREDIT_ITEMS_GROWN 256
 
 /* Flags of a call frame: what its receiver can take. */
 #define AGX_RECV_INT_KEYS 1u

@@ -39,17 +39,19 @@ void call_drop_items(struct call *c)
     c->items_cap = c->items_head = 0;
 }
 
-/* Grants more as the user takes items: at the latest when half of the window is used up. */
+/* Grants more as the user takes items: when half of the window is used up. The first grant widens
+ * it. */
 static int grant(struct call *c)
 {
-    uint64_t n = c->took_n + AGX_CREDIT_ITEMS;
+    bool first = c->granted_n == AGX_CREDIT_ITEMS;
+    uint64_t window = first ? AGX_CREDIT_ITEMS : AGX_CREDIT_ITEMS_GROWN;
     uint64_t bytes = c->took_bytes + AGX_CREDIT_BYTES;
 
     if (c->state != CALL_SENT || c->session->proto == 0)
         return 0;
-    if (n - c->granted_n < AGX_CREDIT_ITEMS / 2 && bytes - c->granted_bytes < AGX_CREDIT_BYTES / 2)
+    if (c->granted_n - c->took_n > window / 2 && bytes - c->granted_bytes < AGX_CREDIT_BYTES / 2)
         return 0;
-    c->granted_n = n;
+    c->granted_n = c->took_n + AGX_CREDIT_ITEMS_GROWN;
     c->granted_bytes = bytes;
     return request_credit(c);
 }

@@ -93,7 +93,7 @@ async def test_credit_totals_survive_a_lost_connection():
         peer.drop()
         waiting = spawn(anext(stream))
         peer, named = await resumed(server, known=[(call_id, 0)])
-        assert named == [[call_id, 40, 96, 65536 + 32]]
+        assert named == [[call_id, 40, 32 + 256, 65536 + 32]]
         peer.send("stream:item", call_id=call_id, value=40, seq=41)
         assert await waiting == 40
 
