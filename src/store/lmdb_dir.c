@@ -195,7 +195,7 @@ static int read_meta(const struct agx_lmdb_dir *d, int fd, uint64_t at, struct m
 static int read_facts(const struct agx_lmdb_dir *d, struct facts *ret, struct agx_error **err)
 {
     _cleanup_close_ int fd = openat(d->fd, "data.mdb", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct meta_page a, b;
+    struct meta_page a = { 0 }, b = { 0 };
     struct stat about;
     uint64_t page_size;
     int r;

@@ -7,8 +7,8 @@
  *  (1) never MDB_WRITEMAP: a stray write must not reach the file.
  *  (2) a transaction is made again from the start after the map has grown: nothing of a failed one
  *      is left, neither in the file nor in the batches.
- *  (3) after LMDB has failed to write its meta page it refuses everything (MDB_PANIC) until it is
- *      opened again; that is tried with the next commit.
+ *  (3) after LMDB has failed to write its meta page it refuses everything, reads too (MDB_PANIC),
+ *      until it is opened again; that is done at once, and if it fails, with the next commit.
  */
 #include "store/lmdb_env.h"
 
@@ -345,6 +345,18 @@ static int reopen(struct agx_lmdb_env *e)
     return rc;
 }
 
+/* After a failure: sees to it that reads go on. */
+static void revive(struct agx_lmdb_env *e)
+{
+    MDB_txn *txn = NULL;
+    int rc = e->mdb ? mdb_txn_begin(e->mdb, NULL, 0, &txn) : 0;
+
+    if (txn)
+        mdb_txn_abort(txn);
+    if (rc == MDB_PANIC)
+        (void)reopen(e);
+}
+
 int agx_lmdb_env_commit(struct agx_lmdb_env *e, struct agx_store_batch *batches, uint32_t version,
                         struct agx_error **err)
 {
@@ -353,12 +365,11 @@ int agx_lmdb_env_commit(struct agx_lmdb_env *e, struct agx_store_batch *batches,
 
     if (rc == 0)
         rc = try_commit(e, batches, version);
-    if (rc == MDB_PANIC && (rc = reopen(e)) == 0)
-        rc = try_commit(e, batches, version);
     while (rc == MDB_MAP_FULL && (rc = grow(e)) == 0)
         rc = try_commit(e, batches, version);
     if (rc == 0)
         return 0;
+    revive(e);
     if (rc == MDB_MAP_FULL)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "'%s' has reached its limit of %zu bytes",
                              e->data_path, e->map_max);

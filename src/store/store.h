@@ -131,7 +131,8 @@ int agx_store_backup(struct agx_store *st, int fd, agx_done_fn done, void *user,
 
 void agx_store_stats(struct agx_store *st, struct agx_store_stats *ret);
 
-/* Finishes what was committed (each `done` comes), then frees the store and calls `closed`. */
+/* Finishes what was committed (each `done` comes, and may still read), then frees the store and
+ * calls `closed`, which may be NULL. */
 void agx_store_close(struct agx_store *st, agx_done_fn closed, void *user);
 
 /* The order of keys: by their bytes, a prefix first. Negative, 0 or positive. */

@@ -101,8 +101,10 @@ static void table_remove(struct table *t, size_t first, size_t end)
 /* Cannot fail: room was made by table_reserve(). */
 static void table_put(struct table *t, struct row *r)
 {
-    size_t at = table_find(t, row_key(r));
+    size_t at;
 
+    assert(r);
+    at = table_find(t, row_key(r));
     if (at < t->len && agx_str_eq(row_key(t->rows[at]), row_key(r))) {
         free(t->rows[at]);
         t->rows[at] = r;

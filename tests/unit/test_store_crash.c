@@ -152,6 +152,7 @@ TEST(kill_at_random_moments_loses_no_acknowledged_batch)
     if (given)
         ASSERT_TRUE(agx_parse_u64(agx_str_from(given), UINT64_MAX, &seed));
     printf("# AGX_SEED=%ju\n", (uintmax_t)seed);
+    fflush(stdout); /* or each child has it too */
     for (int round = 0; round < ROUNDS; round++) {
         uint32_t more = run_and_kill(&d, n, &seed);
 
