@@ -183,7 +183,7 @@ int agx_worker_frame_parse(struct agx_str frame, struct agx_worker_frame *ret,
     static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     bool has_shape = false;
     struct agx_mp_reader r;
-    struct agx_mp_token map, key;
+    struct agx_mp_token map = { 0 }, key;
     int k = agx_mp_reader_init(&r, frame, &limits, err);
 
     *ret = (struct agx_worker_frame){ 0 };

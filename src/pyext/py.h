@@ -24,6 +24,13 @@ static inline void agx_py_decrefp(PyObject **o)
 /* A reference that is given back when the variable goes out of scope. */
 #define _cleanup_py_ _cleanup_(agx_py_decrefp)
 
+/* For calls whose outcome changes nothing: drops the result, or the exception. */
+static inline void agx_py_ignore(PyObject *result)
+{
+    Py_XDECREF(result);
+    PyErr_Clear();
+}
+
 /* Takes `value` into *slot and gives back what was there. */
 static inline void agx_py_set(PyObject **slot, PyObject *value)
 {

@@ -89,7 +89,7 @@ static int prepare_lane(struct lane *lane, int fd)
 
 static int find_types(struct worker *w, PyObject *module)
 {
-    _cleanup_py_ PyObject *contexts = PyImport_ImportModule("_contextvars"), *glue_types = NULL;
+    _cleanup_py_ PyObject *contexts = PyImport_ImportModule("_contextvars");
 
     if (!contexts || take_attribute(contexts, "Context", &w->context_type) < 0)
         return -1;

@@ -20,65 +20,10 @@
 #include "pyext/inbuf.h"
 #include "pyext/outq.h"
 #include "pyext/py_msgpack.h"
+#include "pyext/py_worker_call.h"
 #include "worker/cworker.h"
 
 #include <pthread.h>
-
-/* How a callable is run. The numbers are those of _prepare.py. */
-enum plan_mode {
-    PLAN_THREAD,    /* anything that is called and returns */
-    PLAN_COROUTINE, /* async def: on the loop */
-    PLAN_STREAM,    /* async generator */
-    PLAN_BIDI,      /* async generator with a Channel parameter */
-};
-
-/* A callable that is ready to be called; py_worker_plan.c. */
-struct plan {
-    PyObject_HEAD PyObject *fn;
-    enum plan_mode mode;
-    bool simple;        /* no *args or **kwargs, at most 64 parameters: bound in C */
-    bool annotated;     /* its result has a type that the receiver can turn text back into */
-    bool hinted;        /* the server was told the lane */
-    unsigned n_posonly; /* of `names` */
-    unsigned n_pos;     /* positional ones, positional-only included */
-    uint64_t required;  /* a bit for each of `names` */
-    uint64_t fills;     /* omitted ones whose default must be validated */
-    PyObject *names;    /* tuple of str */
-    PyObject *checks;   /* tuple, one for each of `names`: None, a type, or a tuple of types */
-    PyObject *validate; /* validate(index, value) -> value, for what its check does not pass */
-    PyObject *bind;     /* bind(args, kwargs) -> (args, kwargs), for all that is not simple */
-    PyObject *dump;     /* dump(value) -> value, or None: the value is packed as it is */
-};
-
-/* Where a failure happened decides how it is told; the numbers are those of _errors.py. */
-enum phase { PHASE_LOAD, PHASE_BIND, PHASE_RUN, PHASE_RESULT, PHASE_ITEM, PHASE_INPUT };
-
-struct worker;
-
-/*
- * One call, from its frame to its one terminal frame. In the worker's table from the moment its
- * frame was read until the terminal was queued.
- */
-struct call {
-    PyObject_HEAD struct worker *w; /* borrowed: it outlives every call */
-    uint64_t id;
-    enum agx_rpc_kind kind;
-    unsigned flags; /* AGX_RECV_* */
-    uint64_t max;
-    bool cancelled;    /* the server asked for it */
-    bool over;         /* the terminal frame was queued: nothing may follow */
-    bool exc_sent;     /* CancelledError was sent to `tid` and may still be on its way */
-    unsigned long tid; /* the thread that is inside the function, or 0 */
-    struct plan *plan; /* owned; NULL until loaded */
-    PyObject *task;    /* owned; on the loop */
-    PyObject *waiter;  /* owned; the future that the producer waits on for credit */
-    PyObject *inbox;   /* owned; takes the input of a bidi call */
-    uint64_t credit_n, credit_bytes, sent_n, sent_bytes; /* totals, as on the wire */
-    unsigned turn;                                       /* items since the loop last ran */
-    struct call *next;                                   /* in the pool's backlog */
-    uint8_t *frame; /* owned; the call's frame, while it waits */
-    size_t frame_len;
-};
 
 /* Work for the main thread that came up elsewhere: a frame, and for a call its object. */
 struct note {
@@ -175,41 +120,18 @@ struct names {
 };
 extern struct names agx_names;
 
-/* py_worker_plan.c */
-PyTypeObject *agx_plan_type_new(PyObject *module);
-/*
- * Validates what came over the wire. *ret_args is a new tuple whose first `lead` elements are left
- * empty for the caller; *ret_kwargs is new or NULL. -1 with an exception.
- */
-int agx_plan_bind(struct plan *p, PyObject *args, PyObject *kwargs, unsigned lead,
-                  PyObject **ret_args, PyObject **ret_kwargs) AGX_MUST_CHECK;
-
-/* py_worker_call.c */
-PyTypeObject *agx_call_type_new(PyObject *module);
-/* New; in the table of calls. NULL with an exception. */
-struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f);
-/* Terminal frames: the first one counts, the others do nothing. `on_thread` says whose output. */
-void agx_call_finish(struct call *c, PyObject *value, bool on_thread);
-/* The exception that is set; it is cleared. SystemExit and KeyboardInterrupt end the process. */
-void agx_call_fail(struct call *c, enum phase phase, bool on_thread);
-void agx_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
-                        bool on_thread);
-void agx_call_cancelled(struct call *c, bool on_thread);
-/* Takes the call out of the table. */
-void agx_call_forget(struct call *c);
-/* Empty where the frame has none. New, or NULL with an exception. */
-PyObject *agx_call_args(struct worker *w, const struct agx_worker_frame *f);
-PyObject *agx_call_kwargs(struct worker *w, const struct agx_worker_frame *f);
-/* Keeps a copy of the frame for later. -1 with an exception. */
-int agx_call_keep_frame(struct call *c, struct agx_str frame) AGX_MUST_CHECK;
+/* py_worker_plan.c: the plans that are ready. */
+/* The plan if it is ready: borrowed. *ret_known: it was loaded before, but must be loaded anew. */
+struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known);
+PyObject *agx_worker_plan_key(const struct agx_worker_frame *f);
+/* Loads. New, or NULL with an exception. */
+struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target);
 
 /* py_worker_loop.c: the main thread. */
 /* One turn over the loop lane. -1 with an exception: SystemExit. */
 int agx_worker_turn(struct worker *w) AGX_MUST_CHECK;
 /* Notes from other threads. */
 int agx_worker_notes(struct worker *w) AGX_MUST_CHECK;
-void agx_worker_flush(struct worker *w);
-void agx_worker_flush_soon(struct worker *w);
 /* The main thread looks at its notes and lanes. */
 void agx_worker_wake(struct worker *w);
 /* A note for the main thread. `take_call` and `take_awaitable` are references that it takes. */
@@ -218,11 +140,6 @@ void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_aw
 void agx_worker_cancel(struct worker *w, uint64_t id);
 /* 1: a loop is needed; 0: the server has closed and nothing runs. -1 with an exception. */
 int agx_worker_wait(struct worker *w) AGX_MUST_CHECK;
-/* The plan if it is ready: borrowed. *ret_known: it was loaded before, but must be loaded anew. */
-struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known);
-PyObject *agx_worker_plan_key(const struct agx_worker_frame *f);
-/* Loads. New, or NULL with an exception. */
-struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target);
 /* False, and the call is over, when kind, shape and callable do not go together. */
 bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread);
 
@@ -235,7 +152,14 @@ int agx_worker_start(struct call *c, const struct agx_worker_frame *f) AGX_MUST_
 int agx_pool_start(struct worker *w) AGX_MUST_CHECK;
 /* Takes the reference; a thread runs the call, whose frame was kept. */
 void agx_pool_submit(struct worker *w, struct call *take_call);
-/* Queues a whole frame; agx_pool_flush() writes it. */
+
+/* py_worker_out.c */
+/* The loop lane: writes what the socket takes, without waiting; now, or when this turn ends. */
+void agx_worker_flush(struct worker *w);
+void agx_worker_flush_soon(struct worker *w);
+/* Lets go whoever waits on a future; NULL is nobody. */
+void agx_worker_release(PyObject *future);
+/* The thread lane: queues a whole frame; writes what is queued. */
 void agx_pool_send(struct worker *w, struct agx_str frame);
 void agx_pool_flush(struct worker *w);
 

@@ -94,7 +94,10 @@ static void send_error(struct call *c, PyObject *type, PyObject *message, PyObje
 void agx_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
                         bool on_thread)
 {
-    _cleanup_py_ PyObject *t = PyUnicode_FromString(type), *m = PyUnicode_FromString(message);
+    _cleanup_py_ PyObject *t = PyUnicode_FromString(type);
+    /* It may name something of the client's, cut anywhere. */
+    _cleanup_py_ PyObject *m =
+        PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
 
     send_error(c, t, m, NULL, cancelled, on_thread);
 }
@@ -119,8 +122,7 @@ void agx_call_fail(struct call *c, enum phase phase, bool on_thread)
     if (c->over || !exc)
         return;
     if (ends_process(exc)) {
-        told = PyObject_CallFunctionObjArgs(w->glue.leave, exc, NULL); /* does not return */
-        PyErr_Clear();
+        agx_py_ignore(PyObject_CallFunctionObjArgs(w->glue.leave, exc, NULL)); /* no return */
         return;
     }
     if (c->cancelled && w->aio.cancelled_error &&

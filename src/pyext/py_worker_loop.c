@@ -21,38 +21,6 @@
 /* What a frame came to. */
 enum verdict { HANDLED, NEED_LOOP, FAILED };
 
-PyObject *agx_worker_plan_key(const struct agx_worker_frame *f)
-{
-    if (f->by_target)
-        return PyUnicode_DecodeUTF8(f->callable.ptr, (Py_ssize_t)f->callable.len, "strict");
-    return PyBytes_FromStringAndSize(f->callable.ptr, (Py_ssize_t)f->callable.len);
-}
-
-struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known)
-{
-    PyObject *found = PyDict_GetItemWithError(w->plans, key);
-
-    *ret_known = found != NULL;
-    return found && found != Py_None ? (struct plan *)found : NULL;
-}
-
-struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target)
-{
-    _cleanup_py_ PyObject *pair =
-        PyObject_CallFunctionObjArgs(w->glue.prepare, key, by_target ? Py_True : Py_False, NULL);
-    PyObject *plan; /* borrowed */
-    int may_cache;
-
-    if (!pair || !PyArg_ParseTuple(pair, "O!p", w->plan_type, &plan, &may_cache))
-        return NULL;
-    /* Names of partials and instances are without number: they must not push out the functions. */
-    if (PyDict_Size(w->plans) >= AGX_WORKER_PLANS_MAX)
-        PyDict_Clear(w->plans);
-    if (PyDict_SetItem(w->plans, key, may_cache ? plan : Py_None) < 0)
-        return NULL;
-    return (struct plan *)Py_NewRef(plan);
-}
-
 bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
 {
     static const char *const not_a[] = {
@@ -197,12 +165,9 @@ static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
 
 static void wake_waiter(struct call *c)
 {
-    _cleanup_py_ PyObject *waiter = AGX_TAKE_PTR(c->waiter), *done = NULL, *r = NULL;
+    _cleanup_py_ PyObject *waiter = AGX_TAKE_PTR(c->waiter);
 
-    done = waiter ? PyObject_CallMethodObjArgs(waiter, agx_names.done, NULL) : NULL;
-    if (done == Py_False)
-        r = PyObject_CallMethodObjArgs(waiter, agx_names.set_result, Py_None, NULL);
-    PyErr_Clear();
+    agx_worker_release(waiter);
 }
 
 static void on_credit(struct worker *w, const struct agx_worker_frame *f)
@@ -221,23 +186,22 @@ static void on_credit(struct worker *w, const struct agx_worker_frame *f)
 static void on_input(struct worker *w, const struct agx_worker_frame *f)
 {
     struct call *c = agx_idmap_get(&w->calls, f->id);
-    _cleanup_py_ PyObject *inbox = NULL, *item = NULL, *broken = NULL, *size = NULL, *r = NULL;
+    _cleanup_py_ PyObject *inbox = NULL, *item = NULL, *broken = NULL, *size = NULL;
 
     if (!c || !c->inbox)
         return;
     inbox = Py_NewRef(c->inbox);
     if (f->type == AGX_WF_BIDI_END_IN) {
-        r = PyObject_CallMethodObjArgs(inbox, agx_names.end, NULL);
+        agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.end, NULL));
     } else {
         item = f->item.len > 0 ? agx_py_unpack_raw(&w->codec, f->item) : Py_NewRef(Py_None);
         broken = item ? NULL : agx_py_take_exception();
         size = PyLong_FromSize_t(f->item.len);
         if (broken)
-            r = PyObject_CallMethodObjArgs(inbox, agx_names.broken, broken, NULL);
+            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.broken, broken, NULL));
         else if (size)
-            r = PyObject_CallMethodObjArgs(inbox, agx_names.feed, item, size, NULL);
+            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.feed, item, size, NULL));
     }
-    PyErr_Clear();
 }
 
 /* Makes the function that runs in a thread see CancelledError. */
@@ -251,14 +215,11 @@ static void interrupt_thread(struct call *c)
 
 static void cancel_call(struct call *c)
 {
-    _cleanup_py_ PyObject *r = NULL;
-
     c->cancelled = true;
     if (c->tid != 0)
         interrupt_thread(c);
     else if (c->task)
-        r = PyObject_CallMethodObjArgs(c->task, agx_names.cancel, NULL);
-    PyErr_Clear();
+        agx_py_ignore(PyObject_CallMethodObjArgs(c->task, agx_names.cancel, NULL));
 }
 
 void agx_worker_cancel(struct worker *w, uint64_t id)
@@ -495,77 +456,6 @@ int agx_worker_notes(struct worker *w)
         return -1;
     agx_worker_flush(w);
     return w->lanes[AGX_LANE_LOOP].eof && !w->stopping ? end_of_lane(w) : 0;
-}
-
-static void wake_drained(struct worker *w)
-{
-    _cleanup_py_ PyObject *waiting = w->drained;
-
-    w->drained = PyList_New(0);
-    for (Py_ssize_t i = 0; waiting && i < PyList_Size(waiting); i++) {
-        PyObject *future = PyList_GetItem(waiting, i);
-        _cleanup_py_ PyObject *done = PyObject_CallMethodObjArgs(future, agx_names.done, NULL);
-        _cleanup_py_ PyObject *r = NULL;
-
-        if (done == Py_False)
-            r = PyObject_CallMethodObjArgs(future, agx_names.set_result, Py_None, NULL);
-        PyErr_Clear();
-    }
-}
-
-static void want_writer(struct worker *w, bool on)
-{
-    _cleanup_py_ PyObject *r = NULL, *fd = NULL;
-
-    if (!w->aio.loop || w->writer_added == on)
-        return;
-    fd = PyLong_FromLong(w->lanes[AGX_LANE_LOOP].fd);
-    if (on && fd)
-        r = PyObject_CallFunctionObjArgs(w->aio.add_writer, fd, w->aio.on_writable, NULL);
-    else if (fd)
-        r = PyObject_CallFunctionObjArgs(w->aio.remove_writer, fd, NULL);
-    w->writer_added = on;
-    PyErr_Clear();
-}
-
-/* Sends what the socket takes; the rest goes when it can be written to. Never blocks. */
-void agx_worker_flush(struct worker *w)
-{
-    struct agx_str next;
-
-    while (!w->out_broken && (next = agx_outq_next(&w->out)).len > 0) {
-        ssize_t n =
-            send(w->lanes[AGX_LANE_LOOP].fd, next.ptr, next.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n >= 0)
-            agx_outq_written(&w->out, (size_t)n);
-        else if (errno == EAGAIN)
-            break;
-        else if (errno != EINTR)
-            w->out_broken = true; /* its end of file will be read */
-    }
-    if (w->out_broken) {
-        agx_outq_done(&w->out);
-        agx_outq_init(&w->out);
-    }
-    want_writer(w, agx_outq_waiting(&w->out) > 0);
-    if (agx_outq_waiting(&w->out) <= AGX_OUT_HIGH / 2 && PyList_Size(w->drained) > 0)
-        wake_drained(w);
-}
-
-/* At the end of this turn, or of the loop's. */
-void agx_worker_flush_soon(struct worker *w)
-{
-    _cleanup_py_ PyObject *r = NULL;
-
-    if (w->in_turn || w->flush_scheduled || w->writer_added || !w->aio.loop)
-        return;
-    w->flush_scheduled = true;
-    r = PyObject_CallFunctionObjArgs(w->aio.call_soon, w->aio.flush, NULL);
-    if (!r) {
-        PyErr_Clear();
-        w->flush_scheduled = false;
-    }
 }
 
 /* Waits for frames, notes, or room for output. */

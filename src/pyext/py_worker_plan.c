@@ -8,6 +8,8 @@
  */
 #include "pyext/py_worker.h"
 
+#include "base/limits.h"
+
 #include "base/banned.h"
 
 enum { MAX_SIMPLE = 64 };
@@ -40,7 +42,7 @@ static int fits(const struct plan *p, PyObject *args, PyObject *kwargs)
     while (PyDict_Next(kwargs, &at, &key, &value)) {
         int i = PyUnicode_Check(key) ? index_of(p, key) : -1;
 
-        if (i < (int)p->n_posonly || (seen >> i & 1))
+        if (i < 0 || (unsigned)i < p->n_posonly || (seen >> i & 1))
             return 0;
         seen |= UINT64_C(1) << i;
     }
@@ -241,4 +243,36 @@ PyTypeObject *agx_plan_type_new(PyObject *module)
     };
 
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}
+
+PyObject *agx_worker_plan_key(const struct agx_worker_frame *f)
+{
+    if (f->by_target)
+        return PyUnicode_DecodeUTF8(f->callable.ptr, (Py_ssize_t)f->callable.len, "strict");
+    return PyBytes_FromStringAndSize(f->callable.ptr, (Py_ssize_t)f->callable.len);
+}
+
+struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known)
+{
+    PyObject *found = PyDict_GetItemWithError(w->plans, key);
+
+    *ret_known = found != NULL;
+    return found && found != Py_None ? (struct plan *)found : NULL;
+}
+
+struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target)
+{
+    _cleanup_py_ PyObject *pair =
+        PyObject_CallFunctionObjArgs(w->glue.prepare, key, by_target ? Py_True : Py_False, NULL);
+    PyObject *plan; /* borrowed */
+    int may_cache;
+
+    if (!pair || !PyArg_ParseTuple(pair, "O!p", w->plan_type, &plan, &may_cache))
+        return NULL;
+    /* Names of partials and instances are without number: they must not push out the functions. */
+    if (PyDict_Size(w->plans) >= AGX_WORKER_PLANS_MAX)
+        PyDict_Clear(w->plans);
+    if (PyDict_SetItem(w->plans, key, may_cache ? plan : Py_None) < 0)
+        return NULL;
+    return (struct plan *)Py_NewRef(plan);
 }

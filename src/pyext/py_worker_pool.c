@@ -31,9 +31,6 @@
 
 enum { IDLE_SECONDS = 10, KEEP_THREADS = 4, QUIET_TICKS = 50 };
 
-/* More answers than this waiting for a server that does not read: threads wait too. */
-#define OUT_MAX ((size_t)4 << 20)
-
 struct thread {
     struct worker *w;
     struct thread *next; /* in the list of idle ones */
@@ -44,67 +41,6 @@ struct thread {
 static void *thread_main(void *arg);
 static void *watchdog_main(void *arg);
 
-/* ---- output ---- */
-
-/* All of it, waiting as long as it takes. The GIL is not held. */
-static bool write_all(int fd, const uint8_t *p, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-        if (n > 0) {
-            p += n;
-            len -= (size_t)n;
-        } else if (n < 0 && errno == EAGAIN) {
-            struct pollfd wait = { .fd = fd, .events = POLLOUT };
-
-            (void)poll(&wait, 1, -1);
-        } else if (n < 0 && errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* One batch: at once where the socket has room, else without the GIL. */
-static void write_batch(struct worker *w, struct agx_buf *batch)
-{
-    int fd = w->lanes[AGX_LANE_THREAD].fd;
-    ssize_t n = send(fd, batch->data, batch->len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    size_t done = n > 0 ? (size_t)n : 0;
-    bool ok = n >= 0 || errno == EAGAIN || errno == EINTR;
-
-    if (ok && done < batch->len) {
-        Py_BEGIN_ALLOW_THREADS;
-        ok = write_all(fd, batch->data + done, batch->len - done);
-        Py_END_ALLOW_THREADS;
-    }
-    if (!ok)
-        w->thread_out.broken = true;
-}
-
-void agx_pool_flush(struct worker *w)
-{
-    struct thread_out *o = &w->thread_out;
-
-    if (o->writing)
-        return;
-    o->writing = true;
-    while (o->waiting.len > 0 && !o->broken) {
-        struct agx_buf batch = o->waiting;
-
-        o->waiting = (struct agx_buf)AGX_BUF_INIT(SIZE_MAX);
-        write_batch(w, &batch);
-        if (o->waiting.len == 0 && batch.cap <= AGX_OUT_KEEP && !o->waiting.data) {
-            agx_buf_clear(&batch);
-            o->waiting = batch; /* its memory serves again */
-        } else {
-            agx_buf_done(&batch);
-        }
-    }
-    o->writing = false;
-}
-
 static bool is_leader(struct worker *w, const struct thread *t)
 {
     bool is;
@@ -113,23 +49,6 @@ static bool is_leader(struct worker *w, const struct thread *t)
     is = w->pool.leader == t;
     pthread_mutex_unlock(&w->pool.mutex);
     return is;
-}
-
-void agx_pool_send(struct worker *w, struct agx_str frame)
-{
-    struct thread_out *o = &w->thread_out;
-
-    while (o->waiting.len > OUT_MAX && !o->broken) {
-        Py_BEGIN_ALLOW_THREADS;
-        (void)poll(NULL, 0, 1);
-        Py_END_ALLOW_THREADS;
-    }
-    if (o->broken)
-        return;
-    if (o->waiting.len == 0)
-        o->since_us = agx_clock_us();
-    if (agx_buf_append(&o->waiting, frame) < 0)
-        o->broken = true; /* no memory for an answer: the server must not wait for it */
 }
 
 /* After an answer: now, unless the leader has more calls at hand, whose answers can go along. */
@@ -310,6 +229,8 @@ static void leave_call(struct worker *w, const struct thread *t)
     p->running--;
     if (p->leader == t)
         p->busy = 0;
+    if (p->backlog) /* it waited because too many ran; the leader goes on reading */
+        (void)recruit_locked(w);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -352,70 +273,7 @@ static void *watchdog_main(void *arg)
     return NULL;
 }
 
-/* ---- running a function ---- */
-
-static bool is_builtin_value(PyObject *v)
-{
-    PyTypeObject *t = Py_TYPE(v);
-
-    return v == Py_None || t == &PyLong_Type || t == &PyUnicode_Type || t == &PyDict_Type ||
-           t == &PyList_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyBytes_Type ||
-           t == &PyTuple_Type;
-}
-
-/*
- * Calls the function in a context of its own. While `tid` is set a cancel raises CancelledError in
- * this thread; afterwards one that has not been raised yet is taken back, so that it cannot hit
- * what this thread does next. Both happen under the GIL, as does the cancel. New.
- */
-static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kwargs)
-{
-    struct worker *w = c->w;
-    _cleanup_py_ PyObject *context = PyObject_CallNoArgs(w->context_type), *run = NULL;
-    PyObject *value = NULL;
-
-    run = context ? PyObject_GetAttr(context, agx_names.run) : NULL;
-    if (!run)
-        return NULL;
-    c->tid = PyThread_get_thread_ident();
-    value = PyObject_Call(run, args, kwargs);
-    if (value && (PyObject *)Py_TYPE(value) == w->generator_type)
-        agx_py_set(&value, PyObject_CallFunctionObjArgs(w->glue.collect, value, NULL));
-    if (c->exc_sent)
-        (void)PyThreadState_SetAsyncExc(c->tid, NULL);
-    c->tid = 0;
-    return value;
-}
-
-static void answer(struct call *c, PyObject *value)
-{
-    if (!value)
-        agx_call_fail(c, PHASE_RUN, true);
-    else if (!is_builtin_value(value) &&
-             PyObject_HasAttr((PyObject *)Py_TYPE(value), agx_names.await_))
-        agx_worker_note(c->w, (struct call *)Py_NewRef((PyObject *)c), Py_NewRef(value),
-                        (struct agx_str){ 0 });
-    else
-        agx_call_finish(c, value, true);
-}
-
-/* A plain function with the arguments as they came. */
-static void run_call(struct call *c, PyObject *args, PyObject *kwargs)
-{
-    _cleanup_py_ PyObject *bound = NULL, *bound_kwargs = NULL, *value = NULL;
-
-    if (c->cancelled) {
-        agx_call_cancelled(c, true);
-        return;
-    }
-    if (agx_plan_bind(c->plan, args, kwargs, 1, &bound, &bound_kwargs) < 0) {
-        agx_call_fail(c, PHASE_BIND, true);
-        return;
-    }
-    PyTuple_SetItem(bound, 0, Py_NewRef(c->plan->fn));
-    value = call_interruptibly(c, bound, bound_kwargs);
-    answer(c, value);
-}
+/* ---- calls that wait ---- */
 
 static void run_backlog(struct worker *w, struct thread *t, struct call *take_call)
 {
@@ -428,7 +286,7 @@ static void run_backlog(struct worker *w, struct thread *t, struct call *take_ca
         kwargs = args ? agx_call_kwargs(w, &f) : NULL;
     }
     if (kwargs)
-        run_call(c, args, kwargs);
+        agx_call_run(c, args, kwargs);
     else
         agx_call_fail(c, PHASE_BIND, true);
     Py_DECREF((PyObject *)c);
@@ -480,7 +338,7 @@ static void lead_call(struct worker *w, struct thread *t, struct call *c,
     if (!kwargs) {
         agx_call_fail(c, PHASE_BIND, true);
     } else if (enter_call(w)) {
-        run_call(c, args, kwargs);
+        agx_call_run(c, args, kwargs);
         leave_call(w, t);
     } else if (agx_call_keep_frame(c, frame) == 0) {
         agx_pool_submit(w, (struct call *)Py_NewRef((PyObject *)c));

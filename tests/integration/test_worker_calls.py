@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shutil
 import signal
 import sys
 import time
@@ -429,6 +430,32 @@ def test_working_directory_is_never_on_the_path(tmp_path):
     env = {"PYTHONPATH": str(tmp_path), "PYTHONHOME": "/nonexistent"}
     with WorkerPeer(env=env) as worker:
         assert worker.call("only_here::f")["type"] == "ModuleNotFoundError"
+
+
+def test_worker_that_cannot_start_says_why(tmp_path):
+    package = tmp_path / "agentix"
+    shutil.copytree(worker_peer.PACKAGE / "agentix", package)
+    (package / "_worker.abi3.so").write_bytes(b"no library")
+    with WorkerPeer(package=tmp_path, ready=False) as worker:
+        frame = worker.recv()
+        assert frame["type"] == "boot_error"
+        assert frame["error"]["type"] == "ImportError"
+        assert "_worker" in frame["error"]["traceback"]
+        assert worker.exit_code() == 1
+
+
+def test_lines_of_output_leave_at_once(worker):
+    assert worker.call("plain::say", "hello") is None
+    assert worker.process.stdout.readline() == b"hello\n"
+
+
+def test_call_that_waited_for_a_thread_runs_when_one_is_free():
+    with WorkerPeer(env={"AGENTIX_MAX_THREADS": "1"}) as worker:
+        worker.call(shapes.block, 0)
+        for _ in range(100):
+            calls = [worker.start(shapes.block, 0.0002, lane=lane) for lane in (THREAD, LOOP, LOOP)]
+            for call in calls:
+                assert worker.answer(call)["type"] == "result"
 
 
 def test_exec_to_first_result_is_quick():

@@ -31,11 +31,13 @@ class Gone(Exception):
 class WorkerPeer:
     """One worker process. Frames are dicts; `recv` gives them in the order of arrival."""
 
-    def __init__(self, python=sys.executable, path=TARGETS, cwd="/", env=None, ready=True):
+    def __init__(
+        self, python=sys.executable, path=TARGETS, cwd="/", env=None, ready=True, package=PACKAGE
+    ):
         pairs = [socket.socketpair() for _ in range(2)]
         self.socks = [ours for ours, _ in pairs]
         theirs = [their for _, their in pairs]
-        boot = PACKAGE / "agentix/runtime/server/_boot.py"
+        boot = package / "agentix/runtime/server/_boot.py"
         fds = ",".join(str(s.fileno()) for s in theirs)
         environ = {"PATH": os.environ["PATH"], "AGENTIX_WORKER_FDS": fds, "AGENTIX_PATH": str(path)}
         self.process = subprocess.Popen(
@@ -106,16 +108,18 @@ class WorkerPeer:
     def pump(self, timeout):
         """Reads what comes within that time; raises Gone at the end of either lane."""
         readable, _, _ = select.select(self.socks, [], [], timeout)
+        ended = 0
         for sock in readable:
             lane = self.socks.index(sock)
             try:
                 data = sock.recv(1 << 20)
             except ConnectionResetError:
                 data = b""
-            if not data:
-                raise Gone(self.stderr())
+            ended += not data
             self.buffers[lane] += data
             self._cut(lane)
+        if ended and ended == len(readable):  # what the other lane still holds comes first
+            raise Gone(self.stderr())
         return bool(readable)
 
     def recv(self, timeout=10, **want):

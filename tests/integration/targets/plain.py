@@ -23,6 +23,10 @@ def defaults(a: int = "1", b: int = None, c: float = 2):  # noqa: RUF013
     return [repr(a), type(a).__name__, repr(b), "float"]
 
 
+def say(words):
+    print(words)
+
+
 def scale(x: float) -> float:
     return x * 2
 

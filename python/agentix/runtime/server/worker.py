@@ -100,10 +100,28 @@ def _set_path(entries):
     sys.path[:] = found + [entry for entry in sys.path if entry not in found]
 
 
-def main():
-    loop_fd, thread_fd = map(int, os.environ.pop("AGENTIX_WORKER_FDS").split(","))
+def _packed(text):
+    data = text.encode("utf-8", "backslashreplace")
+    return b"\xdb" + len(data).to_bytes(4, "big") + data
+
+
+def _boot_error(fd, error):
+    """Tells the server why there is no worker, without the modules that may be the reason."""
+    import traceback
+
+    text = "".join(traceback.format_exception(error))
+    fields = {"type": type(error).__name__, "message": str(error), "traceback": text}
+    body = b"\x82" + _packed("type") + _packed("boot_error") + _packed("error") + b"\x83"
+    for name, value in fields.items():
+        body += _packed(name) + _packed(value)
+    os.write(fd, len(body).to_bytes(4, "little") + body)
+
+
+def _boot(loop_fd, thread_fd):
+    """The worker and its glue, ready to start."""
     _set_path(os.environ.get("AGENTIX_PATH", ""))
     sys.setswitchinterval(SWITCH_INTERVAL)
+    sys.stdout.reconfigure(line_buffering=True)  # who follows the log sees whole lines at once
 
     from agentix._worker import new_worker
 
@@ -111,7 +129,17 @@ def main():
     threads = os.environ.get("AGENTIX_MAX_THREADS", "")
     limit = int(threads) if threads.isdigit() else 0
     libraries = f"{os.environ.get('AGENTIX_PATH', '')}:{sys.prefix}/lib/agentix/functions"
-    glue.worker = worker = new_worker(loop_fd, thread_fd, glue, limit, libraries)
+    glue.worker = new_worker(loop_fd, thread_fd, glue, limit, libraries)
+    return glue.worker, glue
+
+
+def main():
+    loop_fd, thread_fd = map(int, os.environ.pop("AGENTIX_WORKER_FDS").split(","))
+    try:
+        worker, glue = _boot(loop_fd, thread_fd)
+    except Exception as error:
+        _boot_error(loop_fd, error)
+        raise
     version = ".".join(map(str, sys.version_info[:3]))
     try:
         worker.start(f"python {version}")

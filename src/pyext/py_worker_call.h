@@ -1,0 +1,60 @@
+/* py_worker_call.h: one call, and the frames that answer it. */
+#ifndef AGX_PYEXT_PY_WORKER_CALL_H
+#define AGX_PYEXT_PY_WORKER_CALL_H
+
+#include "pyext/py_worker_plan.h"
+
+#include "codec/rpc.h"
+#include "codec/worker_frame.h"
+
+struct worker;
+
+/* Where a failure happened decides how it is told; the numbers are those of _errors.py. */
+enum phase { PHASE_LOAD, PHASE_BIND, PHASE_RUN, PHASE_RESULT, PHASE_ITEM, PHASE_INPUT };
+
+/*
+ * One call, from its frame to its one terminal frame. In the worker's table from the moment its
+ * frame was read until the terminal was queued.
+ */
+struct call {
+    PyObject_HEAD struct worker *w; /* borrowed: it outlives every call */
+    uint64_t id;
+    enum agx_rpc_kind kind;
+    unsigned flags; /* AGX_RECV_* */
+    uint64_t max;
+    bool cancelled;    /* the server asked for it */
+    bool over;         /* the terminal frame was queued: nothing may follow */
+    bool exc_sent;     /* CancelledError was sent to `tid` and may still be on its way */
+    unsigned long tid; /* the thread that is inside the function, or 0 */
+    struct plan *plan; /* owned; NULL until loaded */
+    PyObject *task;    /* owned; on the loop */
+    PyObject *waiter;  /* owned; the future that the producer waits on for credit */
+    PyObject *inbox;   /* owned; takes the input of a bidi call */
+    uint64_t credit_n, credit_bytes, sent_n, sent_bytes; /* totals, as on the wire */
+    unsigned turn;                                       /* items since the loop last ran */
+    struct call *next;                                   /* in the pool's backlog */
+    uint8_t *frame; /* owned; the call's frame, while it waits */
+    size_t frame_len;
+};
+
+PyTypeObject *agx_call_type_new(PyObject *module);
+/* New; in the table of calls. NULL with an exception. */
+struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f);
+/* Terminal frames: the first one counts, the others do nothing. `on_thread` says whose output. */
+void agx_call_finish(struct call *c, PyObject *value, bool on_thread);
+/* The exception that is set; it is cleared. SystemExit and KeyboardInterrupt end the process. */
+void agx_call_fail(struct call *c, enum phase phase, bool on_thread);
+void agx_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
+                        bool on_thread);
+void agx_call_cancelled(struct call *c, bool on_thread);
+/* Takes the call out of the table. */
+void agx_call_forget(struct call *c);
+/* Empty where the frame has none. New, or NULL with an exception. */
+PyObject *agx_call_args(struct worker *w, const struct agx_worker_frame *f);
+PyObject *agx_call_kwargs(struct worker *w, const struct agx_worker_frame *f);
+/* Runs a plain function in this thread, with arguments as they came, and answers. */
+void agx_call_run(struct call *c, PyObject *args, PyObject *kwargs);
+/* Keeps a copy of the frame for later. -1 with an exception. */
+int agx_call_keep_frame(struct call *c, struct agx_str frame) AGX_MUST_CHECK;
+
+#endif
