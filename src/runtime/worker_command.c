@@ -70,12 +70,14 @@ static char *on_path(const char *name)
 
 static char *find_python(const char *dir)
 {
-    char *found = if_executable(format("%s/python3", dir));
+    /* First, because in a common bin directory such as /usr/local/bin any python3 may stand beside
+     * us. */
+    char *found = if_executable(format("%s/../lib/agentix/venv/bin/python", dir));
 
     if (!found)
-        found = if_executable(format("%s/python", dir));
+        found = if_executable(format("%s/python3", dir));
     if (!found)
-        found = if_executable(format("%s/../lib/agentix/venv/bin/python", dir));
+        found = if_executable(format("%s/python", dir));
     return found ? found : on_path("python3");
 }
 

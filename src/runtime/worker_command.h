@@ -1,9 +1,9 @@
 /*
  * worker_command.h: which program the worker is, and in which environment it runs.
  *
- * Python is, in this order: what was asked for; the interpreter beside agentix-server (a bundle);
- * the one of the virtual environment that `make install` makes (../lib/agentix/venv); python3 on
- * PATH. Without any, the program agentix-worker beside agentix-server serves C functions.
+ * Python is, in this order: what was asked for; the one of the virtual environment that `make
+ * install` makes (../lib/agentix/venv); the interpreter beside agentix-server (a bundle); python3
+ * on PATH. Without any, the program agentix-worker beside agentix-server serves C functions.
  *
  * The environment is the server's, but for what would change the worker's libraries or modules
  * (LD_*, PYTHON*, ...) and for our token; the bundle's bin stands in front of the image's PATH.
