@@ -259,9 +259,7 @@ static int end(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec
     e->running = AGX_EXEC_DO_NONE;
     e->state = agx_event_exec_state(how.event);
     e->exit_code = how.exit_code;
-    free(e->error_code);
-    free(e->error_message);
-    e->error_code = AGX_TAKE_PTR(code);
+    e->error_code = AGX_TAKE_PTR(code); /* there were none: an exec ends once */
     e->error_message = AGX_TAKE_PTR(message);
     sb->life.active_execs--;
     sb->life.idle_from = in->now; /* whatever the end was: somebody used the sandbox */
@@ -337,6 +335,16 @@ int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_e
     default:
         return 0;
     }
+}
+
+void agx_exec_undo(struct agx_exec *e, const struct agx_exec *before)
+{
+    /* Only the end sets the texts, and no step follows it: what is new is not in the copy. */
+    if (e->error_code != before->error_code)
+        free(e->error_code);
+    if (e->error_message != before->error_message)
+        free(e->error_message);
+    *e = *before;
 }
 
 uint64_t agx_exec_deadline_left_ns(const struct agx_exec *e, const struct agx_stamp *now)

@@ -106,6 +106,10 @@ int agx_exec_check(const struct agx_exec *e, struct agx_error **err) AGX_MUST_CH
 int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_input *in,
                   struct agx_exec_output *out, struct agx_error **err) AGX_MUST_CHECK;
 
+/* Takes back the last step, which could not be stored. `before` is a plain copy of *e from in front
+ * of it; the sandbox is the caller's to put back (agx_life_copy). */
+void agx_exec_undo(struct agx_exec *e, const struct agx_exec *before);
+
 /* How long until its deadline, 0: now, or AGX_LEFT_NEVER. */
 uint64_t agx_exec_deadline_left_ns(const struct agx_exec *e, const struct agx_stamp *now);
 

@@ -5,8 +5,8 @@
 
 /* clang-format off */
 #define EACH(what) { \
-    [AGX_SEEN_UNKNOWN] = what, [AGX_SEEN_MISSING] = what, [AGX_SEEN_EXITED] = what, \
-    [AGX_SEEN_OOM] = what, [AGX_SEEN_PAUSED] = what, [AGX_SEEN_RUNNING] = what }
+    [AGX_SEEN_UNKNOWN] = (what), [AGX_SEEN_MISSING] = (what), [AGX_SEEN_EXITED] = (what), \
+    [AGX_SEEN_OOM] = (what), [AGX_SEEN_PAUSED] = (what), [AGX_SEEN_RUNNING] = (what) }
 /* clang-format on */
 
 static const enum agx_recovery recovery[AGX_PHASE_COUNT][AGX_SEEN_COUNT] = {

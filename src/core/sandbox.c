@@ -359,6 +359,13 @@ int agx_sandbox_step(struct agx_sandbox *sb, const struct agx_sandbox_input *in,
     }
 }
 
+int agx_sandbox_order(const struct agx_sandbox *a, const struct agx_sandbox *b)
+{
+    if (a->created.wall_ns != b->created.wall_ns)
+        return a->created.wall_ns > b->created.wall_ns ? -1 : 1;
+    return strcmp(a->id, b->id);
+}
+
 static uint64_t left(uint64_t ttl_ns, uint64_t age_ns)
 {
     return age_ns < ttl_ns ? ttl_ns - age_ns : 0;

@@ -167,6 +167,9 @@ int agx_sandbox_step(struct agx_sandbox *sb, const struct agx_sandbox_input *in,
 /* Will this input leave no process alive, so that active execs have to be ended before it? */
 bool agx_sandbox_ends_execs(const struct agx_sandbox *sb, const struct agx_sandbox_input *in);
 
+/* The order of lists, as qsort(3) wants it: the newest first, then by id. */
+int agx_sandbox_order(const struct agx_sandbox *a, const struct agx_sandbox *b);
+
 /* What clients see. */
 enum agx_state agx_phase_state(enum agx_phase phase);
 static inline enum agx_state agx_sandbox_state(const struct agx_sandbox *sb)

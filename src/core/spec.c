@@ -96,27 +96,30 @@ int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret, struct agx_er
 {
     int r = add((void **)&s->mounts, &s->mounts_len, sizeof(**ret), "mounts", err);
 
-    if (r == 0)
-        *ret = &s->mounts[s->mounts_len - 1];
-    return r;
+    if (r < 0)
+        return r;
+    *ret = &s->mounts[s->mounts_len - 1];
+    return 0;
 }
 
 int agx_spec_add_copy(struct agx_spec *s, struct agx_copy **ret, struct agx_error **err)
 {
     int r = add((void **)&s->copies, &s->copies_len, sizeof(**ret), "copies", err);
 
-    if (r == 0)
-        *ret = &s->copies[s->copies_len - 1];
-    return r;
+    if (r < 0)
+        return r;
+    *ret = &s->copies[s->copies_len - 1];
+    return 0;
 }
 
 int agx_spec_add_port(struct agx_spec *s, struct agx_port **ret, struct agx_error **err)
 {
     int r = add((void **)&s->ports, &s->ports_len, sizeof(**ret), "ports", err);
 
-    if (r == 0)
-        *ret = &s->ports[s->ports_len - 1];
-    return r;
+    if (r < 0)
+        return r;
+    *ret = &s->ports[s->ports_len - 1];
+    return 0;
 }
 
 int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret, struct agx_error **err)
@@ -124,11 +127,11 @@ int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret, struc
     int r = add((void **)&s->companions, &s->companions_len, sizeof(**ret), "companion_containers",
                 err);
 
-    if (r == 0) {
-        *ret = &s->companions[s->companions_len - 1];
-        agx_healthcheck_init(&(*ret)->healthcheck);
-    }
-    return r;
+    if (r < 0)
+        return r;
+    *ret = &s->companions[s->companions_len - 1];
+    agx_healthcheck_init(&(*ret)->healthcheck);
+    return 0;
 }
 
 /* A set value replaces, an absent one leaves what is there. */

@@ -15,7 +15,8 @@
 #include <inttypes.h>
 
 #define RESERVED_ENV "AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS"
-#define ROOM 512 /* for the path of a field in a message; a longer name is cut there */
+#define NAME_SHOWN 200         /* of a companion's name in a message */
+#define ROOM (NAME_SHOWN + 32) /* for the path of a field in a message */
 
 #define invalid(err, ...) agx_error_set(err, AGX_INVALID_ARGUMENT, __VA_ARGS__)
 
@@ -72,7 +73,7 @@ int agx_spec_clean_path(const char *path, char **ret, struct agx_error **err)
 static int expand(char **slot, const char *home, struct agx_error **err)
 {
     _cleanup_free_ char *joined = NULL;
-    char *clean;
+    char *clean = NULL;
     int r;
 
     if ((*slot)[0] == '~') {
@@ -245,7 +246,10 @@ static int check_healthcheck(const struct agx_healthcheck *h, const char *field,
 /* "companion_containers[db]." */
 static const char *companion_field(const struct agx_companion *c, char out[ROOM])
 {
-    (void)snprintf(out, ROOM, "companion_containers[%s].", agx_text(c->name));
+    struct agx_str name = agx_str_from(agx_text(c->name));
+
+    (void)snprintf(out, ROOM, "companion_containers[%.*s].", agx_text_cut(name, NAME_SHOWN),
+                   name.ptr);
     return out;
 }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #define MERGE_DEPTH_MAX 16 /* mappings that merge mappings that merge ... */
+#define TEXT_MAX 200       /* of the file's own words in a message */
 
 struct reader {
     const struct agx_yaml *y;
@@ -152,7 +153,7 @@ static int read_fields(struct reader *r, const struct agx_yaml_node *n, const st
             f++;
         if (f == count)
             return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "line %u: field %.*s not found",
-                                 e.items[i].key->line, (int)AGX_MIN(key.len, (size_t)200), key.ptr);
+                                 e.items[i].key->line, agx_text_cut(key, TEXT_MAX), key.ptr);
         if (!agx_yaml_is_null(r->y, e.items[i].value)) /* null: as if it were not there */
             rc = fields[f].read(r, e.items[i].value, (char *)to + fields[f].offset);
     }
@@ -227,7 +228,7 @@ static int read_choice(struct reader *r, const struct agx_yaml_node *n, const ch
         }
     }
     return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "line %u: unknown word '%.*s'", n->line,
-                         (int)AGX_MIN(s.len, (size_t)200), s.ptr);
+                         agx_text_cut(s, TEXT_MAX), s.ptr);
 }
 
 static int read_protocol(struct reader *r, const struct agx_yaml_node *n, void *to)
@@ -402,7 +403,8 @@ static int read_companion(struct reader *r, struct entry entry)
         return rc;
     if (agx_yaml_is_null(r->y, entry.value))
         return 0;
-    (void)snprintf(r->field, sizeof(r->field), "companion_containers[%s].", agx_text(c->name));
+    (void)snprintf(r->field, sizeof(r->field), "companion_containers[%.*s].",
+                   agx_text_cut(agx_str_from(c->name), TEXT_MAX), agx_text(c->name));
     rc = READ_FIELDS(r, entry.value, fields, c);
     r->field[0] = '\0';
     return rc;
@@ -474,4 +476,40 @@ int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes, struct agx_er
     }
     *ret = spec;
     return 0;
+}
+
+/* Without a file the request stands as it is: tools named twice are forgiven only where two lists
+ * were joined. */
+static int join(struct agx_spec *spec, struct agx_str yaml, const struct agx_spec *create,
+                struct agx_error **err)
+{
+    struct agx_spec none;
+    int r;
+
+    if (yaml.len == 0)
+        return agx_spec_copy(spec, create, err);
+    r = agx_spec_from_yaml(spec, yaml, err);
+    if (r < 0)
+        return r;
+    agx_spec_init(&none);
+    return agx_spec_merge(spec, create ? create : &none, err);
+}
+
+int agx_spec_from_request(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
+                          const struct agx_spec_host *host, struct agx_error **err)
+{
+    struct agx_spec spec;
+    int r;
+
+    if (yaml.len == 0 && !create)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "create_spec is required");
+    agx_spec_init(&spec);
+    r = join(&spec, yaml, create, err);
+    if (r == 0)
+        r = agx_spec_accept(&spec, host, err);
+    if (r < 0)
+        agx_spec_done(&spec);
+    else
+        *ret = spec;
+    return r;
 }

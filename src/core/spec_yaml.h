@@ -1,4 +1,4 @@
-/* spec_yaml.h: a sandbox's YAML file (`config_yaml`) as a spec. */
+/* spec_yaml.h: a sandbox's YAML file (`config_yaml`) as a spec, and the two joined. */
 #ifndef AGX_CORE_SPEC_YAML_H
 #define AGX_CORE_SPEC_YAML_H
 
@@ -11,5 +11,13 @@
  */
 int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes,
                        struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * All that a request to create a sandbox says about it: its YAML file (empty: none) under its
+ * create_spec (NULL: none), joined and checked in the order that clients know. On success *ret may
+ * be stored.
+ */
+int agx_spec_from_request(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
+                          const struct agx_spec_host *host, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

@@ -9,6 +9,15 @@ int agx_text_no_memory(struct agx_error **err)
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
 }
 
+int agx_text_cut(struct agx_str s, size_t max)
+{
+    if (s.len <= max)
+        return (int)s.len;
+    while (max > 0 && ((unsigned char)s.ptr[max] & 0xc0) == 0x80)
+        max--;
+    return (int)max;
+}
+
 int agx_text_set(char **slot, const char *value, struct agx_error **err)
 {
     char *copy = NULL;

@@ -25,6 +25,9 @@ static inline bool agx_text_eq(const char *a, const char *b)
  */
 int agx_text_set(char **slot, const char *value, struct agx_error **err) AGX_MUST_CHECK;
 
+/* For "%.*s" in a message: up to `max` bytes of UTF-8 without half a character at the end. */
+int agx_text_cut(struct agx_str s, size_t max);
+
 /* -AGX_RESOURCE_EXHAUSTED with the words that all of core uses for it. */
 int agx_text_no_memory(struct agx_error **err);
 

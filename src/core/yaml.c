@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "core/text.h"
 
+#include <assert.h>
 #include <yaml.h>
 
 #include "base/banned.h"
@@ -179,6 +180,7 @@ static int check_keys(const struct agx_yaml *y, const struct level *l, struct ag
     size_t count = l->children / 2, n = 0;
     _cleanup_free_ struct key *keys = count > 0 ? calloc(count, sizeof(*keys)) : NULL;
 
+    assert(y->nodes); /* the mapping itself is one of them */
     if (count > 0 && !keys)
         return agx_text_no_memory(err);
     for (uint32_t at = y->nodes[l->node].first; at && n < count;
@@ -196,7 +198,7 @@ static int check_keys(const struct agx_yaml *y, const struct level *l, struct ag
             return agx_error_set(err, AGX_INVALID_ARGUMENT,
                                  "line %u: mapping key \"%.*s\" is already defined",
                                  AGX_MAX(keys[i - 1].line, keys[i].line),
-                                 (int)AGX_MIN(keys[i].text.len, (size_t)200), keys[i].text.ptr);
+                                 agx_text_cut(keys[i].text, 200), keys[i].text.ptr);
     return 0;
 }
 

@@ -90,7 +90,12 @@ static void step(struct agx_sandbox *sb, struct agx_sandbox_input in)
 
     if (r < 0) {
         ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, r);
-        ASSERT_INT(0, memcmp(&before, &sb->life, sizeof(before)));
+        ASSERT_INT(before.phase, sb->life.phase);
+        ASSERT_INT(before.op, sb->life.op);
+        ASSERT_INT(before.running, sb->life.running);
+        ASSERT_UINT(before.last_sequence, sb->life.last_sequence);
+        ASSERT_TRUE(before.error_code == sb->life.error_code);
+        ASSERT_TRUE(before.error_message == sb->life.error_message);
         ASSERT_FALSE(out.has_event);
         ASSERT_FALSE(out.changed);
         ASSERT_OK(agx_sandbox_step(sb, &in, &out, NULL));
@@ -102,12 +107,17 @@ static void exec_step(struct agx_exec *e, struct agx_sandbox *sb, enum agx_exec_
 {
     struct agx_exec_input in = { .on = on, .exit_code = 3 };
     struct agx_exec before = *e;
+    uint64_t sequence = sb->life.last_sequence;
     struct agx_exec_output out;
     int r = agx_exec_step(e, sb, &in, &out, NULL);
 
     if (r < 0) {
         ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, r);
-        ASSERT_INT(0, memcmp(&before, e, sizeof(before)));
+        ASSERT_INT(before.phase, e->phase);
+        ASSERT_INT(before.running, e->running);
+        ASSERT_INT(before.state, e->state);
+        ASSERT_TRUE(before.error_message == e->error_message);
+        ASSERT_UINT(sequence, sb->life.last_sequence);
         ASSERT_FALSE(out.has_event);
         ASSERT_OK(agx_exec_step(e, sb, &in, &out, NULL));
     }

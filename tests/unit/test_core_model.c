@@ -149,14 +149,24 @@ static void exec_step(struct slot *s, struct run *r, struct agx_exec_input in)
     int taken;
 
     in.now = now();
+    if (chance(5)) { /* the commit fails: as if it had never been */
+        struct agx_exec before = r->exec;
+        struct agx_life saved = { 0 };
+
+        ASSERT_OK(agx_life_copy(&saved, &s->sb.life, NULL));
+        (void)!agx_exec_step(&r->exec, &s->sb, &in, &out, NULL);
+        agx_event_done(&out.event);
+        agx_exec_undo(&r->exec, &before);
+        agx_life_done(&s->sb.life);
+        s->sb.life = saved;
+    }
     taken = agx_exec_step(&r->exec, &s->sb, &in, &out, NULL);
     CHECK((taken < 0) == (out.reason != AGX_REASON_NONE));
     if (out.has_event)
         see_event(s, &out.event);
-    if (r->exec.phase == AGX_EXEC_PHASE_ENDED)
-        r->busy = AGX_EXEC_DO_NONE;
-    else if (in.on == AGX_EXEC_ON_BEGUN || in.on == AGX_EXEC_ON_KILL_FAILED ||
-             (in.on == AGX_EXEC_ON_EXITED && r->busy != AGX_EXEC_DO_KILL))
+    if (r->exec.phase == AGX_EXEC_PHASE_ENDED || in.on == AGX_EXEC_ON_BEGUN ||
+        in.on == AGX_EXEC_ON_KILL_FAILED ||
+        (in.on == AGX_EXEC_ON_EXITED && r->busy != AGX_EXEC_DO_KILL))
         r->busy = AGX_EXEC_DO_NONE;
     if (out.start != AGX_EXEC_DO_NONE) {
         CHECK(r->busy == AGX_EXEC_DO_NONE);
@@ -188,7 +198,7 @@ static int step(struct slot *s, struct agx_sandbox_input in)
         end_execs(s);
     if (chance(5)) { /* the commit fails: as if it had never been */
         ASSERT_OK(agx_life_copy(&saved, &s->sb.life, NULL));
-        r = agx_sandbox_step(&s->sb, &in, &out, NULL);
+        (void)!agx_sandbox_step(&s->sb, &in, &out, NULL);
         agx_event_done(&out.event);
         agx_life_done(&s->sb.life);
         s->sb.life = saved;

@@ -339,3 +339,21 @@ TEST(exec_check_wants_a_command_and_a_good_id)
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_exec_check(&e, NULL));
     agx_exec_done(&e);
 }
+
+TEST(exec_undo_takes_back_a_step_that_could_not_be_stored)
+{
+    struct agx_exec before;
+    struct story s;
+
+    make_running(&s);
+    before = s.e;
+    ASSERT_OK(send(&s, AGX_EXEC_ON_EXITED, 5, NULL));
+    agx_exec_undo(&s.e, &before);
+    ASSERT_INT(AGX_EXEC_PHASE_RUNNING, s.e.phase);
+    ASSERT_INT(AGX_EXEC_RUNNING, s.e.state);
+    ASSERT_NULL(s.e.error_code);
+    s.sb.life.active_execs = 1;
+    ASSERT_OK(send(&s, AGX_EXEC_ON_EXITED, 6, NULL));
+    ASSERT_INT(6, s.e.exit_code);
+    finish(&s);
+}

@@ -126,3 +126,13 @@ TEST(text_of_nothing_is_absent)
     ASSERT_OK(agx_text_set(&slot, NULL, NULL));
     ASSERT_NULL(slot);
 }
+
+TEST(text_cut_leaves_no_half_character)
+{
+    ASSERT_INT(3, agx_text_cut(AGX_STR("abc"), 3));
+    ASSERT_INT(2, agx_text_cut(AGX_STR("abc"), 2));
+    ASSERT_INT(1, agx_text_cut(AGX_STR("a\xe2\x82\xac"), 2));
+    ASSERT_INT(1, agx_text_cut(AGX_STR("a\xe2\x82\xac"), 3));
+    ASSERT_INT(4, agx_text_cut(AGX_STR("a\xe2\x82\xac"), 4));
+    ASSERT_INT(0, agx_text_cut(AGX_STR(""), 0));
+}

@@ -569,3 +569,16 @@ TEST(sandbox_life_copy_undoes_a_step)
     ASSERT_UINT(3, s.out.event.sequence);
     finish(&s);
 }
+
+TEST(sandbox_order_is_the_newest_first_then_by_id)
+{
+    struct agx_sandbox a = { .id = (char *)"a", .created.wall_ns = 1 };
+    struct agx_sandbox b = { .id = (char *)"b", .created.wall_ns = 1 };
+    struct agx_sandbox c = { .id = (char *)"c", .created.wall_ns = INT64_MAX };
+
+    ASSERT_TRUE(agx_sandbox_order(&a, &b) < 0);
+    ASSERT_TRUE(agx_sandbox_order(&b, &a) > 0);
+    ASSERT_TRUE(agx_sandbox_order(&c, &a) < 0);
+    ASSERT_TRUE(agx_sandbox_order(&a, &c) > 0);
+    ASSERT_INT(0, agx_sandbox_order(&a, &a));
+}

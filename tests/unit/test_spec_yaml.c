@@ -273,3 +273,63 @@ TEST(spec_yaml_of_any_size_is_bounded)
         used += (size_t)snprintf(yaml + used, sizeof(yaml) - used, "k%zu: x\n", used);
     refuse(agx_str_bytes(yaml, used), "more than 16384 values"); /* wide */
 }
+
+static int look(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err)
+{
+    (void)user;
+    (void)path;
+    (void)err;
+    *ret = AGX_PATH_DIRECTORY;
+    return 0;
+}
+
+TEST(spec_request_joins_file_and_spec_and_checks_the_whole)
+{
+    static const struct agx_spec_host host = { "/home/me", "/home/agbox", look, NULL };
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    struct agx_spec create, s;
+
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), NULL, &host, &err));
+    ASSERT_CSTR("create_spec is required", err->message);
+    err = agx_error_free(err);
+    agx_spec_init(&create);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), &create, &host, &err));
+    ASSERT_CSTR("create_spec.image is required", err->message);
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT,
+                agx_spec_from_request(&s, AGX_STR("envs: {}\n"), &create, &host, &err));
+    ASSERT_CSTR("create_spec.image is required", err->message);
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT,
+                agx_spec_from_request(&s, AGX_STR("a: b\n"), &create, &host, &err));
+    ASSERT_MESSAGE(err, "invalid config_yaml: line 1: field a not found");
+
+    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("image: x\nmounts: [{source: ~/a, target: /b}]\n"),
+                                    NULL, &host, NULL));
+    ASSERT_CSTR("x", s.image);
+    ASSERT_CSTR("/home/me/a", s.mounts[0].source);
+    agx_spec_done(&s);
+    ASSERT_OK(agx_text_set(&create.image, "y", NULL));
+    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("image: x\ngpus: all\n"), &create, &host, NULL));
+    ASSERT_CSTR("y", s.image);
+    ASSERT_CSTR("all", s.gpus);
+    agx_spec_done(&s);
+    agx_spec_done(&create);
+}
+
+TEST(spec_request_forgives_tools_named_twice_only_with_a_file)
+{
+    static const struct agx_spec_host host = { "/home/me", "/home/agbox", look, NULL };
+    struct agx_spec create, s;
+
+    agx_spec_init(&create);
+    ASSERT_OK(agx_text_set(&create.image, "y", NULL));
+    ASSERT_OK(agx_words_add(&create.builtin_tools, AGX_STR("uv"), NULL));
+    ASSERT_OK(agx_words_add(&create.builtin_tools, AGX_STR("uv"), NULL));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), &create, &host, NULL));
+    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("builtin_tools: [git, uv, git]\n"), &create, &host,
+                                    NULL));
+    ASSERT_UINT(2, s.builtin_tools.len);
+    agx_spec_done(&s);
+    agx_spec_done(&create);
+}
