@@ -110,6 +110,13 @@ void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *wh
         ops->ended(user, code);
 }
 
+void agx_rpc_call_abandon(struct agx_rpc_call *c)
+{
+    if (!c->ops)
+        c->finished = true; /* nobody has to be told; what still comes is dropped */
+    agx_rpc_call_reset(c, NGHTTP2_PROTOCOL_ERROR);
+}
+
 void agx_rpc_call_closed(struct agx_rpc_call *c, enum agx_code code)
 {
     const struct agx_rpc_call_ops *ops = c->ops;

@@ -12,6 +12,9 @@
 
 #include "base/banned.h"
 
+/* Bits of agx_rpc_call.pseudo, in the order of the table in is_well_formed(). */
+enum { PSEUDO_NEEDED = 1 | 2 | 4, PSEUDO_OVER = 16 };
+
 /* Remembers the first reason; the answer has to wait until the headers are whole. */
 static void refuse(struct agx_rpc_call *c, struct agx_error **take_error)
 {
@@ -51,10 +54,42 @@ static bool is_transports(struct agx_str name)
            agx_str_eq(name, AGX_STR("content-type")) || agx_grpc_key_is_reserved(name);
 }
 
+/* What HTTP/2 forbids in a request, but for :authority: a server of gRPC must not look at it, and
+ * there are clients on Unix sockets that put a path there. */
+static bool is_well_formed(struct agx_rpc_call *c, struct agx_str name, struct agx_str value)
+{
+    static const char *const pseudo[] = { ":method", ":scheme", ":path", ":authority" };
+    static const char *const hop[] = { "connection", "keep-alive", "proxy-connection",
+                                       "transfer-encoding", "upgrade" };
+
+    if (!nghttp2_check_header_name((const uint8_t *)name.ptr, name.len) ||
+        !nghttp2_check_header_value((const uint8_t *)value.ptr, value.len))
+        return false;
+    for (size_t i = 0; i < AGX_ARRAY_LEN(hop); i++) {
+        if (agx_str_eq(name, agx_str_from(hop[i])))
+            return false;
+    }
+    if (name.ptr[0] != ':') {
+        c->pseudo |= PSEUDO_OVER;
+        return true;
+    }
+    for (unsigned i = 0; i < AGX_ARRAY_LEN(pseudo); i++) {
+        if (agx_str_eq(name, agx_str_from(pseudo[i])) && !(c->pseudo & (1U << i | PSEUDO_OVER))) {
+            c->pseudo |= 1U << i;
+            return true;
+        }
+    }
+    return false;
+}
+
 void agx_rpc_call_header(struct agx_rpc_call *c, struct agx_str name, struct agx_str value)
 {
     struct agx_error *err = NULL;
 
+    if (!is_well_formed(c, name, value)) {
+        c->malformed = true;
+        return;
+    }
     if (agx_str_eq(name, AGX_STR(":path")))
         c->entry = agx_map_get(&c->link->host->methods, value);
     else if (agx_str_eq(name, AGX_STR(":method")))
@@ -103,6 +138,10 @@ void agx_rpc_call_request(struct agx_rpc_call *c)
 {
     struct agx_error *err = NULL;
 
+    if (c->malformed || (c->pseudo & PSEUDO_NEEDED) != PSEUDO_NEEDED) {
+        agx_rpc_call_abandon(c);
+        return;
+    }
     if (!c->is_post) {
         agx_rpc_call_refuse(c, "405");
         return;

@@ -18,8 +18,8 @@ enum { FIELDS_MAX = 64, COMPACT = 64 << 10 };
 
 #define NV(name_, value_)                                                                          \
     {                                                                                              \
-        .name = (uint8_t *)(uintptr_t)(name_), .value = (uint8_t *)(uintptr_t)(value_),            \
-        .namelen = sizeof(name_) - 1, .valuelen = sizeof(value_) - 1,                              \
+        .name = (uint8_t *)(name_), .value = (uint8_t *)(value_), .namelen = sizeof(name_) - 1,    \
+        .valuelen = sizeof(value_) - 1,                                                            \
         .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE                      \
     }
 
@@ -59,7 +59,7 @@ void agx_rpc_call_refuse(struct agx_rpc_call *c, const char *http_status)
     nghttp2_nv nv = NV(":status", "000");
 
     c->finished = c->responded = true;
-    nv.value = (uint8_t *)(uintptr_t)http_status;
+    nv.value = (uint8_t *)http_status;
     submitted(c, nghttp2_submit_response(c->link->session, c->stream, &nv, 1, NULL));
 }
 

@@ -32,7 +32,7 @@ static void *mem_realloc(void *p, size_t size, void *user)
 
     if (size > before && l->h2_bytes + (size - before) > l->host->config.conn_bytes_max)
         return NULL;
-    q = realloc(p, size);
+    q = realloc(p, AGX_MAX(size, 1)); /* realloc(p, 0) would be a free() */
     if (!q)
         return NULL;
     l->h2_bytes += malloc_usable_size(q) - before;
@@ -132,6 +132,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     case NGHTTP2_HEADERS:
         if (c && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
             agx_rpc_call_request(c);
+        else if (c && !end)
+            agx_rpc_call_abandon(c); /* trailers are the end */
         if (c && end)
             agx_rpc_call_eof(c);
         break;
@@ -231,6 +233,8 @@ static int make_session(struct agx_rpc_link *l)
         r = -AGX_RESOURCE_EXHAUSTED;
     if (r == 0) {
         nghttp2_option_set_no_auto_window_update(option, 1);
+        /* Its check refuses an :authority that gRPC's clients send; call_in.c checks the rest. */
+        nghttp2_option_set_no_http_messaging(option, 1);
         /* Streams that are gone are of no use to us: there are no priorities in gRPC. */
         nghttp2_option_set_no_closed_streams(option, 1);
         r = nghttp2_session_server_new3(&l->session, cb, l, option, &l->mem) < 0

@@ -101,6 +101,8 @@ struct agx_rpc_call {
     bool remote_ended; /* the client's END_STREAM is here */
     bool half_closed;  /* and told to the handler */
     bool is_post, is_grpc;
+    bool malformed;            /* the headers break HTTP/2's rules */
+    unsigned pseudo;           /* which of HTTP/2's own fields came */
     struct agx_error *refused; /* owned: why there will be no handler */
     size_t header_bytes;       /* as HTTP/2 counts them */
     size_t counted;            /* how much of link->bytes is ours */
@@ -121,6 +123,9 @@ void agx_rpc_call_free(struct agx_rpc_call *c);
 bool agx_rpc_call_count(struct agx_rpc_call *c);
 /* Ends it with an error that is not the handler's, and tells the handler. */
 void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *why);
+/* The client broke HTTP/2's rules for it: it is reset, and the handler is told when that is done.
+ */
+void agx_rpc_call_abandon(struct agx_rpc_call *c);
 /* nghttp2's stream is gone: the handler is told if it goes on, and the call is freed. */
 void agx_rpc_call_closed(struct agx_rpc_call *c, enum agx_code code);
 

@@ -167,6 +167,71 @@ TEST(rpc_request_with_a_malformed_timeout_is_internal)
     rpc_teardown(&f);
 }
 
+TEST(rpc_request_may_have_any_authority_or_none)
+{
+    const struct agx_str message = AGX_STR("x");
+    const nghttp2_nv nv[] = {
+        RPC_NV(":method", "POST"),
+        RPC_NV(":scheme", "http"),
+        RPC_NV(":path", "/t.T/Echo"),
+        RPC_NV("content-type", "application/grpc"),
+    };
+    struct rpc_fixture f;
+    struct rpc_request q;
+
+    rpc_setup(&f, NULL);
+    call_with(&f, &q, ":authority", "/run/agentix/agentixd.sock");
+    ASSERT_CSTR("0", q.grpc_status);
+    rpc_request_done(&q);
+    rpc_start_with(&f.client, &q, nv, AGX_ARRAY_LEN(nv), &message);
+    RPC_UNTIL(&f, q.closed);
+    ASSERT_CSTR("0", q.grpc_status);
+    rpc_request_done(&q);
+    rpc_teardown(&f);
+}
+
+TEST(rpc_request_that_breaks_http2s_rules_is_reset)
+{
+    static const char *const bad[][2] = {
+        { "connection", "close" }, { "transfer-encoding", "chunked" },
+        { "x-key", "a\nb" },       { "x key", "v" },
+        { ":unknown", "v" },       { ":path", "" },
+    };
+    struct rpc_fixture f;
+    struct rpc_request q;
+
+    rpc_setup(&f, NULL);
+    for (size_t i = 0; i + 1 < AGX_ARRAY_LEN(bad); i++) {
+        call_with(&f, &q, bad[i][0], bad[i][1]);
+        ASSERT_UINT(NGHTTP2_PROTOCOL_ERROR, q.error);
+        ASSERT_UINT(0, q.n_headers);
+        rpc_request_done(&q);
+    }
+    call_with(&f, &q, bad[5][0], bad[5][1]); /* allowed by HTTP/2, but it names nothing */
+    ASSERT_CSTR("12", q.grpc_status);
+    rpc_request_done(&q);
+    rpc_teardown(&f);
+}
+
+TEST(rpc_request_without_a_path_is_reset)
+{
+    const struct agx_str message = AGX_STR("x");
+    const nghttp2_nv nv[] = {
+        RPC_NV(":method", "POST"),
+        RPC_NV(":scheme", "http"),
+        RPC_NV("content-type", "application/grpc"),
+    };
+    struct rpc_fixture f;
+    struct rpc_request q;
+
+    rpc_setup(&f, NULL);
+    rpc_start_with(&f.client, &q, nv, AGX_ARRAY_LEN(nv), &message);
+    RPC_UNTIL(&f, q.closed);
+    ASSERT_UINT(NGHTTP2_PROTOCOL_ERROR, q.error);
+    rpc_request_done(&q);
+    rpc_teardown(&f);
+}
+
 TEST(rpc_handler_sees_metadata_but_not_the_transports_headers)
 {
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(1000);
