@@ -67,9 +67,11 @@ static int load(struct agx_rpc_client *c, const char *method, double seconds, si
             r = begin(c, method, &lanes[i], err);
     }
     if (r == 0 && n_times > 0) {
+        size_t middle = n_times / 2;
+
         qsort(times, n_times, sizeof(times[0]), by_value);
         printf("%.0f %.1f\n", (double)n_done * 1e9 / (double)(agx_clock_ns() - began),
-               (double)times[n_times / 2] / 1e3);
+               (double)times[middle] / 1e3);
     }
     for (size_t i = 0; i < at_once; i++)
         lanes[i].reply = agx_rpc_reply_close(lanes[i].reply);

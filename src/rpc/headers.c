@@ -68,9 +68,9 @@ size_t agx_rpc_headers_nv(const struct agx_rpc_headers *h, nghttp2_nv *nv, size_
     size_t n = 0;
 
     for (size_t at = 0; n < max && agx_rpc_headers_next(h, &at, &name, &value); n++) {
-        nv[n] = (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)name.ptr,
+        nv[n] = (nghttp2_nv){ .name = (uint8_t *)name.ptr,
                               .namelen = name.len,
-                              .value = (uint8_t *)(uintptr_t)value.ptr,
+                              .value = (uint8_t *)value.ptr,
                               .valuelen = value.len };
     }
     return n;

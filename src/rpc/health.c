@@ -118,11 +118,11 @@ static void watch(void *service, struct agx_rpc_call *call, struct agx_str reque
     struct watcher *w = calloc(1, sizeof(*w));
     struct agx_error *err = NULL;
 
-    if (!w)
-        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "no memory for a watcher");
-    else if (agx_health_request_decode(request, &w->service, &err) < 0)
+    int r = w ? agx_health_request_decode(request, &w->service, &err)
+              : agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "no memory for a watcher");
+
+    if (r < 0) {
         free(w);
-    if (err) {
         agx_rpc_call_fail(call, &err);
         return;
     }
@@ -168,7 +168,7 @@ int agx_rpc_health_new(struct agx_rpc_server *s, struct agx_rpc_health **ret_hea
 int agx_rpc_health_set(struct agx_rpc_health *h, struct agx_str service, bool serving,
                        struct agx_error **err)
 {
-    void *state = (void *)(uintptr_t)&states[serving];
+    void *state = (void *)&states[serving];
 
     if (agx_map_put(&h->services, service, state, NULL) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a service's health");

@@ -220,7 +220,7 @@ void agx_descriptors_done(struct agx_descriptors *d)
         free(file);
     }
     for (size_t i = 0; i < d->service_count; i++)
-        free((void *)(uintptr_t)d->services[i]);
+        free((void *)d->services[i]);
     free(d->services);
     agx_map_done(&d->files);
     agx_map_done(&d->symbols);

@@ -77,7 +77,7 @@ int agx_reflection_encode_file(struct agx_buf *out, const struct agx_reflection_
     response_pb m = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
     Grpc__Reflection__V1__FileDescriptorResponse files =
         GRPC__REFLECTION__V1__FILE_DESCRIPTOR_RESPONSE__INIT;
-    ProtobufCBinaryData bytes = { file.len, (uint8_t *)(uintptr_t)file.ptr };
+    ProtobufCBinaryData bytes = { file.len, (uint8_t *)file.ptr };
 
     files.n_file_descriptor_proto = 1;
     files.file_descriptor_proto = &bytes;
@@ -101,7 +101,7 @@ int agx_reflection_encode_services(struct agx_buf *out, const struct agx_reflect
         return -AGX_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < n; i++) {
         services[i] = (service_pb)GRPC__REFLECTION__V1__SERVICE_RESPONSE__INIT;
-        services[i].name = (char *)(uintptr_t)names[i];
+        services[i].name = (char *)names[i];
         pointers[i] = &services[i];
     }
     list.n_service = n;
@@ -118,7 +118,7 @@ int agx_reflection_encode_no_extensions(struct agx_buf *out, const struct agx_re
     Grpc__Reflection__V1__ExtensionNumberResponse numbers =
         GRPC__REFLECTION__V1__EXTENSION_NUMBER_RESPONSE__INIT;
 
-    numbers.base_type_name = (char *)(uintptr_t)q->name.ptr;
+    numbers.base_type_name = (char *)q->name.ptr;
     m.message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ALL_EXTENSION_NUMBERS_RESPONSE;
     m.all_extension_numbers_response = &numbers;
@@ -132,7 +132,7 @@ int agx_reflection_encode_error(struct agx_buf *out, const struct agx_reflection
     Grpc__Reflection__V1__ErrorResponse error = GRPC__REFLECTION__V1__ERROR_RESPONSE__INIT;
 
     error.error_code = (int32_t)code;
-    error.error_message = (char *)(uintptr_t)message;
+    error.error_message = (char *)message;
     m.message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     m.error_response = &error;

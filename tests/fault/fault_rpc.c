@@ -66,9 +66,9 @@ static void client_bytes(struct agx_buf *out)
         ssize_t n;
 
         for (size_t j = 0; j < AGX_ARRAY_LEN(nv); j++)
-            nv[j] = (nghttp2_nv){ .name = (uint8_t *)(uintptr_t)fields[2 * j].ptr,
+            nv[j] = (nghttp2_nv){ .name = (uint8_t *)fields[2 * j].ptr,
                                   .namelen = fields[2 * j].len,
-                                  .value = (uint8_t *)(uintptr_t)fields[2 * j + 1].ptr,
+                                  .value = (uint8_t *)fields[2 * j + 1].ptr,
                                   .valuelen = fields[2 * j + 1].len };
         n = nghttp2_hd_deflate_hd(deflater, block, sizeof(block), nv, AGX_ARRAY_LEN(nv));
         ASSERT_TRUE(n > 0);

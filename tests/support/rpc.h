@@ -16,16 +16,16 @@ enum { RPC_HELD_MAX = 2000 };
 /* One call as its client sees it. */
 struct rpc_request {
     int32_t stream;
+    unsigned n_headers;  /* HEADERS frames received */
     struct agx_buf body; /* frames still to be sent, from `at` on */
     size_t at;
-    bool open;           /* more may be added to the body */
-    bool deferred;       /* nghttp2 waits for more */
     struct agx_buf data; /* frames received */
-    unsigned n_headers;  /* HEADERS frames received */
     char http_status[8], content_type[64], grpc_status[8], grpc_message[600], details[600];
     char custom[100]; /* of "x-custom" in the trailers */
+    uint32_t error;   /* with which the stream was closed */
     bool closed;
-    uint32_t error; /* with which the stream was closed */
+    bool open;     /* more may be added to the body */
+    bool deferred; /* nghttp2 waits for more */
 };
 
 struct rpc_client {
@@ -91,8 +91,8 @@ void rpc_request_done(struct rpc_request *q);
     rpc_turn(f)
 
 #define RPC_NV(name_, value_)                                                                      \
-    ((nghttp2_nv){ .name = (uint8_t *)(uintptr_t)(name_),                                          \
-                   .value = (uint8_t *)(uintptr_t)(value_),                                        \
+    ((nghttp2_nv){ .name = (uint8_t *)(name_),                                                     \
+                   .value = (uint8_t *)(value_),                                                   \
                    .namelen = strlen(name_),                                                       \
                    .valuelen = strlen(value_) })
 
