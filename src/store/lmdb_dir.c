@@ -103,6 +103,7 @@ static int open_file(struct agx_lmdb_dir *d, const char *name, int flags, struct
 static int take_lock(struct agx_lmdb_dir *d, struct agx_error **err)
 {
     char pid[16] = "";
+    struct agx_str holder;
     ssize_t n;
 
     d->lock_fd = open_file(d, "lock", O_CREAT, err);
@@ -111,9 +112,11 @@ static int take_lock(struct agx_lmdb_dir *d, struct agx_error **err)
     if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return agx_error_errno(err, errno, "lock '%s/lock'", d->path);
-        n = pread(d->lock_fd, pid, sizeof(pid) - 1, 0);
-        return agx_error_set(err, AGX_FAILED_PRECONDITION, "the store '%s' is in use by process %s",
-                             d->path, n > 0 ? pid : "(unknown)");
+        n = pread(d->lock_fd, pid, sizeof(pid), 0);
+        holder = agx_str_trim(agx_str_bytes(pid, n > 0 ? (size_t)n : 0));
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "the store '%s' is in use by process '%.*s'", d->path,
+                             AGX_STR_ARG(holder));
     }
     /* For that message only: on a full disk it does without. */
     n = snprintf(pid, sizeof(pid), "%-10d", (int)getpid());

@@ -17,7 +17,6 @@
 #include "store/lmdb_err.h"
 #include "store/lmdb_record.h"
 
-#include <assert.h>
 #include <endian.h>
 #include <fcntl.h>
 

@@ -61,7 +61,7 @@ struct agx_store_stats {
     uint64_t batches;     /* in those; batches / commits is how well grouping works */
     uint64_t refused;     /* batches whose expectations did not hold */
     uint64_t failed;      /* batches that could not be made durable */
-    uint64_t bytes;       /* keys and values of the batches that were stored */
+    uint64_t bytes;       /* of the batches that were stored */
     uint64_t group_max;   /* most batches in one commit */
     uint64_t map_bytes;   /* address space set aside; 0 where there is none */
     uint64_t file_bytes;  /* the file's size, its free pages included; 0 where there is none */
@@ -124,7 +124,8 @@ int agx_store_count(struct agx_store *st, const struct agx_store_range *range, u
 /*
  * Writes one consistent state of all tables into an empty regular file, which the caller keeps
  * open until `done`; commits go on meanwhile. Nothing else: a pipe that nobody reads could hold
- * commits up. One at a time: -AGX_FAILED_PRECONDITION while another runs.
+ * commits up. One at a time: -AGX_FAILED_PRECONDITION while another runs. One that hangs is given
+ * up when the store is closed: AGX_DEADLINE_EXCEEDED.
  */
 int agx_store_backup(struct agx_store *st, int fd, agx_done_fn done, void *user,
                      struct agx_error **err) AGX_MUST_CHECK;

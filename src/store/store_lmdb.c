@@ -26,16 +26,20 @@
 #include "store/lmdb_writer.h"
 #include "store/store_internal.h"
 
-#include <assert.h>
+#include <stdatomic.h>
 
 #include "base/banned.h"
 
+/* A backup that hangs may outlive the store: then its thread, when it comes back, closes LMDB. */
 struct backup_job {
     struct agx_job job;
+    struct store_lmdb *store; /* for the loop's side only */
     struct agx_lmdb_env *env;
     int fd;
     agx_done_fn done;
     void *user;
+    atomic_bool alone; /* set by the first of the two to leave: the copy ended, or the loop gave up;
+                          the second one cleans up */
 };
 
 struct store_lmdb {
@@ -44,7 +48,7 @@ struct store_lmdb {
     struct agx_lmdb_env *env;
     struct agx_lmdb_writer *writer;
     struct agx_pool *backups;
-    struct backup_job backup; /* its `done` is NULL while none runs */
+    struct backup_job *backup; /* NULL while none runs */
     uv_async_t wake;
     uv_prepare_t prepare;
     uv_check_t check;
@@ -148,20 +152,34 @@ static void close_handles(struct store_lmdb *s)
     uv_close((uv_handle_t *)&s->check, on_check_closed);
 }
 
-/* The last thread that used LMDB has ended, or a backup hangs and was given up: then the map stays
- * where it is, for that thread still reads it, and the next start looks at everything. */
+/* The pool gave the backup up. Returns true when its thread is still at work: LMDB is its to close
+ * now, for it reads the map. */
+static bool abandon_backup(struct store_lmdb *s, const struct agx_error *error)
+{
+    struct backup_job *b = AGX_TAKE_PTR(s->backup);
+    agx_done_fn done = b->done;
+    void *user = b->user;
+    bool at_work = !atomic_exchange(&b->alone, true);
+
+    if (!at_work)
+        free(b);
+    done(user, agx_error_dup(error));
+    return at_work;
+}
+
+/* The last thread that used LMDB has ended, or a backup hangs and was given up. Then the store is
+ * not marked clean, and the next start looks at everything. */
 static void on_backups_stopped(void *user, struct agx_error *error)
 {
     struct store_lmdb *s = user;
 
     s->backups = NULL;
-    if (error) {
+    if (error && abandon_backup(s, error))
         s->env = NULL;
-        s->close_error = error;
-    } else {
-        s->env = agx_lmdb_env_close(s->env);
+    s->env = agx_lmdb_env_close(s->env);
+    s->close_error = error;
+    if (!error)
         (void)!agx_lmdb_dir_mark_clean(s->dir, &s->close_error);
-    }
     close_handles(s);
 }
 
@@ -213,16 +231,24 @@ static int lmdb_count(struct agx_store *st, const struct agx_store_range *range,
 static int backup_run(struct agx_job *j, struct agx_error **err)
 {
     struct backup_job *b = container_of(j, struct backup_job, job);
+    int r = agx_lmdb_env_copy(b->env, b->fd, err);
 
-    return agx_lmdb_env_copy(b->env, b->fd, err);
+    if (atomic_exchange(&b->alone, true)) {
+        agx_lmdb_env_close(b->env);
+        free(b);
+    }
+    return r;
 }
 
 static void backup_done(struct agx_job *j, struct agx_error *error)
 {
     struct backup_job *b = container_of(j, struct backup_job, job);
-    agx_done_fn done = AGX_TAKE_PTR(b->done);
+    agx_done_fn done = b->done;
+    void *user = b->user;
 
-    done(b->user, error);
+    b->store->backup = NULL;
+    free(b);
+    done(user, error);
 }
 
 static const struct agx_job_kind backup_kind = { .name = "backup",
@@ -233,16 +259,20 @@ static int lmdb_backup(struct agx_store *st, int fd, agx_done_fn done, void *use
                        struct agx_error **err)
 {
     struct store_lmdb *s = lmdb_of(st);
+    struct backup_job *b;
     int r;
 
-    if (s->backup.done)
+    if (s->backup)
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "store: another backup is running");
-    s->backup = (struct backup_job){
-        .job.kind = &backup_kind, .env = s->env, .fd = fd, .done = done, .user = user
+    b = agx_new(struct backup_job);
+    *b = (struct backup_job){
+        .job.kind = &backup_kind, .store = s, .env = s->env, .fd = fd, .done = done, .user = user
     };
-    r = agx_job_start(&s->backup.job, s->backups, err);
+    r = agx_job_start(&b->job, s->backups, err);
     if (r < 0)
-        s->backup.done = NULL;
+        free(b);
+    else
+        s->backup = b;
     return r;
 }
 

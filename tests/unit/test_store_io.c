@@ -1,11 +1,13 @@
 /*
- * Disks that fail and disks that are slow. This program has its own pwrite() and fdatasync(), which
- * LMDB's library finds before libc's; they pass everything on unless a test says otherwise.
+ * Disks that fail and disks that are slow. This program has its own write(), pwrite() and
+ * fdatasync(), which LMDB's library finds before libc's; they pass everything on unless a test says
+ * otherwise.
  */
 #include "tests/support/store_dir.h"
 
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -13,8 +15,10 @@
 static atomic_int sync_errno, meta_errno; /* the next call fails with it; 0: none does */
 static atomic_bool slow;                  /* fdatasync() tells `reached` and waits for `gate` */
 static sem_t reached, gate;
+static atomic_int slow_fd = -1; /* the next write() to it does the same */
 
 int fdatasync(int fd) __attribute__((visibility("default")));
+ssize_t write(int fd, const void *bytes, size_t n) __attribute__((visibility("default")));
 /* By its name for the linker: our headers may turn pwrite into pwrite64, which LMDB does not call.
  */
 ssize_t faulty_pwrite(int fd, const void *bytes, size_t n, off_t at) __asm__("pwrite")
@@ -39,6 +43,17 @@ int fdatasync(int fd)
         return -1;
     }
     return (int)syscall(SYS_fdatasync, fd);
+}
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    int expected = fd;
+
+    if (fd >= 0 && atomic_compare_exchange_strong(&slow_fd, &expected, -1)) {
+        sem_post(&reached);
+        wait_for(&gate);
+    }
+    return syscall(SYS_write, fd, bytes, n);
 }
 
 /* LMDB writes its meta pages through a descriptor with O_DSYNC. */
@@ -171,5 +186,54 @@ TEST(state_says_open_while_the_store_is_in_use_and_clean_afterwards)
     agx_buf_clear(&text);
     ASSERT_OK(agx_fd_read_file(AT_FDCWD, state, &text, NULL));
     ASSERT_TRUE(agx_str_starts(agx_buf_peek(&text), AGX_STR("clean ")));
+    test_dir_remove(&d);
+}
+
+/* A file beneath that directory is open in this process. */
+static bool is_open(const char *dir)
+{
+    DIR *fds = opendir("/proc/self/fd");
+    struct dirent *entry;
+    bool found = false;
+
+    ASSERT_NOT_NULL(fds);
+    while ((entry = readdir(fds))) {
+        char target[300] = "";
+
+        if (readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1) > 0)
+            found = found || strstr(target, dir);
+    }
+    closedir(fds);
+    return found;
+}
+
+TEST(close_gives_a_backup_up_that_hangs_and_the_store_is_checked_at_the_next_start)
+{
+    struct test_dir d = test_dir_make();
+    struct agx_store *st = test_dir_open(&d);
+    struct agx_loop *l = st->loop;
+    struct test_result backup = { 0 }, closed = { 0 };
+    int fd = open(d.path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    test_store_put(st, TEST_SANDBOXES, "a", "1");
+    ASSERT_INT(0, sem_init(&reached, 0, 0));
+    ASSERT_INT(0, sem_init(&gate, 0, 0));
+    slow_fd = fd;
+    ASSERT_OK(agx_store_backup(st, fd, test_on_done, &backup, NULL));
+    wait_for(&reached);
+    agx_store_close(st, test_on_done, &closed);
+    test_loop_run(l);
+    ASSERT_UINT(1, backup.n);
+    ASSERT_INT(AGX_DEADLINE_EXCEEDED, backup.code);
+    ASSERT_UINT(1, closed.n);
+    ASSERT_INT(AGX_DEADLINE_EXCEEDED, closed.code);
+    test_loop_close(l);
+    sem_post(&gate); /* its thread goes on, and closes LMDB */
+    while (is_open(d.store))
+        usleep(1000);
+    st = test_dir_open(&d);
+    test_store_has(st, TEST_SANDBOXES, "a", "1");
+    test_dir_close(st);
+    close(fd);
     test_dir_remove(&d);
 }

@@ -111,7 +111,7 @@ TEST(a_store_in_use_is_refused_with_the_process_that_uses_it)
     int status = 0;
     pid_t pid;
 
-    snprintf(words, sizeof(words), "is in use by process %d", (int)getpid());
+    snprintf(words, sizeof(words), "is in use by process '%d'", (int)getpid());
     test_dir_refuses(&d, &test_store_layout, AGX_FAILED_PRECONDITION, words);
     pid = fork();
     if (pid == 0) {
