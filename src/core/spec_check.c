@@ -133,12 +133,12 @@ static int check_target(const struct agx_spec *s, const char *what, char **targe
         return r;
     /* Everything in front of this one was checked, and its target is clean. */
     for (size_t i = 0; i < s->mounts_len && target != &s->mounts[i].target; i++)
-        if (strcmp(s->mounts[i].target, *target) == 0)
+        if (agx_text_eq(s->mounts[i].target, *target))
             return invalid(err, "conflicting target %s between mount and %s", *target, what);
     if (strcmp(what, "copy") != 0)
         return 0;
     for (size_t i = 0; target != &s->copies[i].target; i++)
-        if (strcmp(s->copies[i].target, *target) == 0)
+        if (agx_text_eq(s->copies[i].target, *target))
             return invalid(err, "conflicting target %s between copy and copy", *target);
     return 0;
 }
@@ -180,7 +180,7 @@ static int check_copies(struct agx_spec *s, const struct agx_spec_host *host,
         if ((r = check_homes(c->source, c->target, "copy", err)) < 0 ||
             (r = check_source("copy", &c->source, host, err)) < 0)
             return r;
-        if (strcmp(c->source, "/") == 0)
+        if (agx_text_eq(c->source, "/"))
             return invalid(err, "copy source must not be the root directory");
         if ((r = check_target(s, "copy", &c->target, host, err)) < 0)
             return r;
@@ -267,7 +267,7 @@ static int check_companions(const struct agx_spec *s, struct agx_error **err)
         if (!c->image)
             return invalid(err, "%simage is required", field);
         for (size_t j = 0; j < i; j++)
-            if (strcmp(s->companions[j].name, c->name) == 0)
+            if (agx_text_eq(s->companions[j].name, c->name))
                 return invalid(err, "duplicate companion container name '%s'", c->name);
         if (c->post_start_on_primary.len > 0 && !c->healthcheck.set)
             return invalid(err, "%spost_start_on_primary needs a healthcheck", field);

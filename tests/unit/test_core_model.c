@@ -407,6 +407,11 @@ static void random_step(struct slot *s)
     enum agx_phase phase = s->sb.life.phase;
     bool dull = phase == AGX_PHASE_ABSENT || phase == AGX_PHASE_PURGED; /* little can happen */
 
+    /* Not to spend most of the run where a life has ended. */
+    if (phase == AGX_PHASE_DELETED && chance(40))
+        (void)step(s, (struct agx_sandbox_input){ .on = AGX_ON_CLEANUP });
+    else if (phase == AGX_PHASE_FAILED && chance(20))
+        (void)step(s, (struct agx_sandbox_input){ .on = AGX_ON_DELETE });
     switch (random_below(dull ? 2 : 16)) {
     case 0:
         request_create(s);
