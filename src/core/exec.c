@@ -10,8 +10,10 @@
 #define ACCEPT        { .verdict = AGX_EXEC_ACCEPT }
 #define REFUSE(why)   { .verdict = AGX_EXEC_REFUSE, .reason = AGX_REASON_EXEC_##why }
 #define STAY(p)       { .verdict = AGX_EXEC_MOVE, .to = AGX_EXEC_PHASE_##p }
-#define MOVE(p, what) { .verdict = AGX_EXEC_MOVE, .to = AGX_EXEC_PHASE_##p, .run = AGX_EXEC_DO_##what }
-#define END(how)      { .verdict = AGX_EXEC_END, .to = AGX_EXEC_PHASE_ENDED, .by = AGX_EXEC_BY_##how }
+#define MOVE(p, what) { .verdict = AGX_EXEC_MOVE, .to = AGX_EXEC_PHASE_##p, \
+                        .run = AGX_EXEC_DO_##what }
+#define END(how)      { .verdict = AGX_EXEC_END, .to = AGX_EXEC_PHASE_ENDED, \
+                        .by = AGX_EXEC_BY_##how }
 /* clang-format on */
 
 const struct agx_exec_cell agx_exec_table[AGX_EXEC_PHASE_COUNT][AGX_EXEC_ON_COUNT] = {

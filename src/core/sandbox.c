@@ -291,9 +291,7 @@ static int apply(struct agx_sandbox *sb, const struct agx_cell *c,
 
     if ((c->flags & AGX_CELL_ENDS_EXECS) && l->active_execs > 0)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "sandbox '%s' has execs that have not "
-                             "been ended",
-                             sb->id);
+                             "the execs of sandbox '%s' have to end first", sb->id);
     out->changed = c->event != AGX_EVENT_NONE || (moves && (c->to != l->phase || c->op != l->op));
     if (c->event != AGX_EVENT_NONE) {
         r = make_event(sb, c, in, &out->event, err);

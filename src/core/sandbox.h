@@ -5,24 +5,22 @@
  * to become; the state that clients see follows from it. Each phase has at most one operation that
  * the backend has to carry out, and at most one runs at any time:
  *
- *              create                        stop, idle
- *     ABSENT ---------> CREATING --ok--> READY --------> STOPPING --ok--> STOPPED
- *                          |              ^  |              |              |  |
- *                        failed           |  | died       failed    resume |  | died, when
- *                          |            ok|  v              v              |  | recovering
- *                          +--------------|> FAILED <-------+              |  |
- *                                         |   ^  ^------------------------ | -+
- *                                         |   | failed                     |
- *                                         RESUMING <-----------------------+
+ *            create                       stop, idle
+ *   ABSENT ---------> CREATING --ok--> READY --------> STOPPING --ok--> STOPPED
+ *                        |             ^    |             |             |   |
+ *                      failed          |   died         failed       resume died
+ *                        v             |    v             v             |   v
+ *                      FAILED        ok|  FAILED        FAILED          | FAILED
+ *                                      |                                v
+ *                                      +--------------------------- RESUMING --failed--> FAILED
  *
- *     every phase from CREATING to FAILED --delete--> DELETING --ok--> DELETED --cleanup--> PURGED
- *                                                        |
- *                                                      failed --> FAILED, and delete again
+ *   any of these --delete--> DELETING --ok--> DELETED --cleanup--> PURGED
+ *                               +--failed--> FAILED, and delete may be tried again
  *
  * Invariants:
- *  (1) `running` is what the backend is doing, `op` what the phase wants done. When they differ,
- * the running one was told to end early; its result is not looked at, and `op` starts when it has
- *      ended. So nothing that was overtaken can bring a sandbox back to life.
+ *  (1) `running` is what the backend is doing, `op` what the phase wants done. Where they differ,
+ *      the running one was told to end early; its result is not looked at, and `op` starts when it
+ *      has ended. So nothing that was overtaken can bring a sandbox back to life.
  *  (2) DELETED is never left but to PURGED, and no event follows SANDBOX_DELETED.
  *  (3) last_sequence is the number of the newest event; events have no gap.
  *  (4) an operation that was accepted ends in an event, also across restarts: `phase` and `op` are

@@ -54,24 +54,28 @@ static char classify(const struct agx_sandbox *sb, enum agx_phase before, int r,
 }
 
 /*
- * The whole table as it must be. A capital: moves to Creating, Resuming, reAdy (O), sTopping,
- * Stopped, failed (X), Deleting, deleted (G), Purged. Small: refused (f: not found, e: exists, n:
- * not ready, s: not started, r: not stopped). '+': an event, '*': an operation starts, 'o': the
- * operation is over, '.': nothing.
+ * The whole table as it must be, the inputs in the order of enum agx_on: create stop resume delete
+ * exec, begun done failed, died revive halt, companion-ready companion-failed, idle cleanup,
+ * restart.
+ *
+ * Capitals, moves to: Creating, Resuming, ready (O), sTopping, Stopped, failed (X), Deleting,
+ * deleted (G), Purged. Small, refused: f not found, e exists, n not ready, s not started, r not
+ * stopped. '+' an event, '*' an operation starts, 'o' the operation is over, '.' nothing.
  */
+/* clang-format off */
 static const char *const golden[AGX_PHASE_COUNT] = {
-    /*                       c s r d x b d f d r h c c i c r   create stop resume delete exec */
-    [AGX_PHASE_ABSENT] = "Cffff...........",
-    [AGX_PHASE_CREATING] = "esrDn+OX...++..*", /* begun done failed died revive halt */
-    [AGX_PHASE_RESUMING] = "esrDn.OX...++..*", /* companion ready, failed */
-    [AGX_PHASE_READY] = "eTrD..ooX..++T.o",    /* idle cleanup restart */
-    [AGX_PHASE_STOPPING] = "e.rDn.SX.......*",
-    [AGX_PHASE_STOPPED] = "esRDn.ooX.....D*",
-    [AGX_PHASE_FAILED] = "esrDn.oo.......*",
-    [AGX_PHASE_DELETING] = "esr.n.GX.......*",
-    [AGX_PHASE_DELETED] = "esr.n.........P.",
-    [AGX_PHASE_PURGED] = "effff...........",
+    [AGX_PHASE_ABSENT] =   "Cffff" "..." "..." ".." ".." ".",
+    [AGX_PHASE_CREATING] = "esrDn" "+OX" "..." "++" ".." "*",
+    [AGX_PHASE_RESUMING] = "esrDn" ".OX" "..." "++" ".." "*",
+    [AGX_PHASE_READY] =    "eTrD." ".oo" "X.." "++" "T." "o",
+    [AGX_PHASE_STOPPING] = "e.rDn" ".SX" "..." ".." ".." "*",
+    [AGX_PHASE_STOPPED] =  "esRDn" ".oo" "X.." ".." ".D" "*",
+    [AGX_PHASE_FAILED] =   "esrDn" ".oo" "..." ".." ".." "*",
+    [AGX_PHASE_DELETING] = "esr.n" ".GX" "..." ".." ".." "*",
+    [AGX_PHASE_DELETED] =  "esr.n" "..." "..." ".." ".P" ".",
+    [AGX_PHASE_PURGED] =   "effff" "..." "..." ".." ".." ".",
 };
+/* clang-format on */
 
 TEST(sandbox_table_does_in_each_phase_on_each_input_what_it_should)
 {
