@@ -44,9 +44,10 @@ enum agx_rpc_lane {
     AGX_LANE_COUNT,
 };
 
-/* The credit that each direction of a call begins with. */
+/* The credit that each direction of a call begins with: with what the server adds to each item, a
+ * stream that nobody reads stays below 64 KiB. */
 #define AGX_CREDIT_ITEMS 64
-#define AGX_CREDIT_BYTES 65536
+#define AGX_CREDIT_BYTES 49152
 /* The items that a client allows from its first grant on: a call that is read on has shown that it
  * is worth more than one wake-up for 32 items. */
 #define AGX_CREDIT_ITEMS_GROWN 256

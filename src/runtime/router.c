@@ -120,6 +120,8 @@ struct agx_client *agx_router_connect(struct agx_router *rt, const struct agx_cl
         c = agx_map_get(&rt->sessions, hello->session);
     *ret_resumed = c != NULL;
     *ret_old_conn = c ? c->conn : NULL;
+    if (c)
+        agx_kept_disconnected(rt, c);
     if (!c)
         c = client_new(rt, hello);
     c->holding = *ret_resumed;
@@ -142,6 +144,7 @@ void agx_router_disconnect(struct agx_router *rt, struct agx_client *c, uint64_t
         client_free(rt, c);
         return;
     }
+    agx_kept_disconnected(rt, c);
     if (agx_heap_put(&rt->windows, &c->away, now_ms + rt->config.resume_ms) < 0)
         abort();
 }
@@ -155,6 +158,7 @@ void agx_router_drained(struct agx_router *rt, struct agx_client *c)
 {
     void *call;
 
+    agx_kept_pump(rt, c);
     if (!c->starving)
         return;
     c->starving = false;

@@ -40,53 +40,6 @@ struct agx_call *agx_call_find(struct agx_router *rt, uint64_t id)
     return agx_map_get(&rt->by_id, agx_id_key(&id));
 }
 
-static void list_ended(struct agx_client *c, struct agx_call *call)
-{
-    call->ended_prev = c->ended_last;
-    if (c->ended_last)
-        c->ended_last->ended_next = call;
-    else
-        c->ended = call;
-    c->ended_last = call;
-    c->n_ended++;
-}
-
-static bool is_listed(const struct agx_client *c, const struct agx_call *call)
-{
-    return call->ended_prev || c->ended == call;
-}
-
-static void unlist_ended(struct agx_client *c, struct agx_call *call)
-{
-    if (!is_listed(c, call))
-        return;
-    if (call->ended_prev)
-        call->ended_prev->ended_next = call->ended_next;
-    else
-        c->ended = call->ended_next;
-    if (call->ended_next)
-        call->ended_next->ended_prev = call->ended_prev;
-    else
-        c->ended_last = call->ended_prev;
-    call->ended_prev = call->ended_next = NULL;
-    c->n_ended--;
-}
-
-/* Drops what is kept up to and with `seq`. */
-static void drop_kept(struct agx_call *call, uint64_t seq)
-{
-    while (call->kept && call->kept->seq <= seq) {
-        struct agx_kept *k = call->kept;
-
-        call->kept = k->next;
-        call->kept_bytes -= k->len;
-        call->client->kept_bytes -= k->len;
-        free(k);
-    }
-    if (!call->kept)
-        call->kept_last = &call->kept;
-}
-
 static void free_if_over(struct agx_call *call)
 {
     if (call->client || call->worker_owes)
@@ -101,8 +54,8 @@ void agx_call_forget(struct agx_router *rt, struct agx_call *call)
     struct agx_client *c = call->client;
 
     agx_heap_remove(&rt->deadlines, &call->deadline);
-    unlist_ended(c, call);
-    drop_kept(call, UINT64_MAX);
+    agx_kept_unlist(call);
+    agx_kept_drop(call, UINT64_MAX);
     (void)agx_map_remove(&c->calls, call->call_id);
     call->client = NULL;
     call->done = true;
@@ -114,46 +67,6 @@ void agx_call_worker_done(struct agx_router *rt, struct agx_call *call)
     (void)agx_map_remove(&rt->by_id, agx_id_key(&call->id));
     call->worker_owes = false;
     free_if_over(call);
-}
-
-/* Keeps an event until it is acknowledged; where that cannot be, the call's answer is lost to a
- * resume. */
-static void keep(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
-                 const struct agx_str *parts, size_t n)
-{
-    struct agx_kept *k;
-    size_t len = 0, at = 0;
-
-    for (size_t i = 0; i < n; i++)
-        len += parts[i].len;
-    k = len <= rt->config.kept_bytes_max ? malloc(sizeof(*k) + len) : NULL;
-    if (!k) {
-        drop_kept(call, UINT64_MAX);
-        call->lost_seq = call->seq;
-        return;
-    }
-    *k = (struct agx_kept){ .seq = call->seq, .ev = ev, .len = len };
-    for (size_t i = 0; i < n; i++) {
-        memcpy(k->payload + at, parts[i].ptr, parts[i].len);
-        at += parts[i].len;
-    }
-    *call->kept_last = k;
-    call->kept_last = &k->next;
-    call->kept_bytes += len;
-    call->client->kept_bytes += len;
-}
-
-/* Forgets answers, the oldest first, until the session is within its bounds. */
-static void trim_kept(struct agx_router *rt, struct agx_client *c)
-{
-    while (c->ended &&
-           (c->n_ended > rt->config.kept_calls_max || c->kept_bytes > rt->config.kept_bytes_max)) {
-        struct agx_call *oldest = c->ended;
-
-        unlist_ended(c, oldest);
-        drop_kept(oldest, UINT64_MAX);
-        oldest->lost_seq = oldest->seq;
-    }
 }
 
 /* Composes {call_id[, seq][, key: value]} and sends it; `value` is raw msgpack, not looked into. */
@@ -181,8 +94,8 @@ static void output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_ev
     parts[0] = agx_buf_peek(&rt->scratch);
     parts[1] = value;
     if (c->proto1)
-        keep(rt, call, ev, parts, key.len > 0 ? 2 : 1);
-    if (c->conn && !c->holding)
+        agx_kept_output(rt, call, ev, parts, key.len > 0 ? 2 : 1);
+    else if (c->conn)
         rt->io.emit(rt->user, c->conn, ev, parts, key.len > 0 ? 2 : 1);
 }
 
@@ -201,9 +114,7 @@ static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_rpc_
         agx_call_forget(rt, call);
         return;
     }
-    if (call->kept)
-        list_ended(c, call);
-    trim_kept(rt, c);
+    agx_kept_ended(rt, call);
 }
 
 void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value)
@@ -265,7 +176,7 @@ void agx_call_abort(struct agx_router *rt, struct agx_call *call, struct agx_str
 
 void agx_call_ack(struct agx_router *rt, struct agx_call *call, uint64_t seq)
 {
-    drop_kept(call, seq);
+    agx_kept_drop(call, seq);
     if (call->lost_seq <= seq)
         call->lost_seq = 0;
     if (call->done && seq >= call->seq)
@@ -283,19 +194,15 @@ void agx_call_replay(struct agx_router *rt, struct agx_call *call)
     if (call->lost_seq > 0) {
         /* Once more the terminal event, under its own number, so that its acknowledgement ends the
          * call. */
-        drop_kept(call, UINT64_MAX);
-        unlist_ended(call->client, call);
+        agx_kept_drop(call, UINT64_MAX);
+        agx_kept_unlist(call);
         call->lost_seq = 0;
         call->seq--;
         call->done = false;
         agx_call_fail(rt, call, AGX_STR("ResultUnavailable"), "%s", why);
         return;
     }
-    for (struct agx_kept *k = call->kept; k; k = k->next) {
-        struct agx_str payload = agx_str_bytes(k->payload, k->len);
-
-        rt->io.emit(rt->user, call->client->conn, k->ev, &payload, 1);
-    }
+    agx_kept_unsend(call);
     /* A credit that was lost with the connection, or given while there was none. */
     if (call->kind == AGX_RPC_BIDI && !call->done)
         agx_router_send_input_credit(rt, call);

@@ -3,7 +3,9 @@
  *
  *   router.c         clients, sessions, deadlines
  *   router_call.c    one call: its life, what is kept of its output
+ *   router_kept.c    what a session keeps until it is acknowledged, and sends when it can
  *   router_client.c  events from clients
+ *   router_error.c   errors that the server makes
  *   router_worker.c  frames from the worker
  *
  * The life of a call. Two parties must be done with it before it is freed: the worker (it owes an
@@ -19,7 +21,9 @@
  *  (2) it is in client->calls exactly while its client may still ask for it; `client` is NULL
  * afterwards; (3) one terminal event is sent for each call: `done` is set in the one place that
  * sends it, and nothing is sent after it; (4) kept output is in ascending sequence, and what the
- * client acknowledged is not in it.
+ * client acknowledged is not in it; (5) of a session, only what is kept waits for a client that
+ * reads slowly: its connection's queue gets a little at a time, of one call after the other, and
+ * what follows an unsent event of a call is unsent too.
  */
 #ifndef AGX_RUNTIME_ROUTER_INTERNAL_H
 #define AGX_RUNTIME_ROUTER_INTERNAL_H
@@ -64,9 +68,10 @@ struct agx_call {
     struct agx_window in; /* sent by the client */
     struct agx_window in_granted;
     struct agx_kept *kept, **kept_last;
-    size_t kept_bytes;
-    struct agx_heap_node deadline;            /* rt->deadlines, where it has one */
-    struct agx_call *ended_next, *ended_prev; /* client->ended, oldest first */
+    struct agx_kept *unsent;                    /* (5): the first one; NULL: none */
+    struct agx_call *behind_next, *behind_prev; /* client->behind, while something is unsent */
+    struct agx_heap_node deadline;              /* rt->deadlines, where it has one */
+    struct agx_call *ended_next, *ended_prev;   /* client->ended, oldest first */
 };
 
 struct agx_client {
@@ -80,6 +85,8 @@ struct agx_client {
     bool starving;                       /* at least one call is starved */
     struct agx_call *ended, *ended_last; /* ended and unacknowledged, with something kept */
     size_t n_ended, kept_bytes;
+    struct agx_call *behind,
+        *behind_last;               /* calls with something unsent, whose turn is next first */
     struct agx_client *next, *prev; /* rt->clients */
 };
 
@@ -118,11 +125,28 @@ void agx_call_worker_done(struct agx_router *rt, struct agx_call *call);
 void agx_call_ack(struct agx_router *rt, struct agx_call *call, uint64_t seq);
 /* The client will not ask for it again. */
 void agx_call_forget(struct agx_router *rt, struct agx_call *call);
-/* Sends again what is kept. */
+/* After a resume: what is kept is to be sent again. agx_kept_pump() does it. */
 void agx_call_replay(struct agx_router *rt, struct agx_call *call);
 /* Grants the worker output credit on behalf of a client without protocol 1, where due. */
 void agx_call_grant(struct agx_router *rt, struct agx_call *call);
 
+/* router_kept.c; all for clients with a session. */
+/* An event of a call, whose number is call->seq: keeps it, and sends it now or when it can be. */
+void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
+                     const struct agx_str *parts, size_t n);
+/* The terminal event of a call is kept. Forgets the oldest answers past the session's bounds. */
+void agx_kept_ended(struct agx_router *rt, struct agx_call *call);
+/* Drops what is kept of a call up to and with `seq`. */
+void agx_kept_drop(struct agx_call *call, uint64_t seq);
+void agx_kept_unlist(struct agx_call *call);
+/* All that is kept of the call is to be sent again. */
+void agx_kept_unsend(struct agx_call *call);
+/* Sends what is unsent, as far as the queue of the connection takes it. */
+void agx_kept_pump(struct agx_router *rt, struct agx_client *c);
+/* The connection is gone: nothing waits for it. */
+void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c);
+
+/* router_error.c */
 /* An error event that belongs to no call. */
 void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
                        struct agx_str call_id, struct agx_str type, const char *message);

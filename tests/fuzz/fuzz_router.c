@@ -306,7 +306,7 @@ static void settle(struct world *w, size_t i, bool resume)
         agx_mp_write_uint(&m, c->ids[id].seq);
         if (resume) {
             agx_mp_write_uint(&m, 64);
-            agx_mp_write_uint(&m, 65536);
+            agx_mp_write_uint(&m, 49152);
         }
     }
     FUZZ_CHECK(agx_mp_writer_end(&m, NULL) == 0);

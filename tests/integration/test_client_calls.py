@@ -357,7 +357,7 @@ async def test_credit_follows_what_the_user_takes():
         assert await anext(stream) == 31
         name, credit = await peer.next()
         assert name == "credit"
-        assert credit == {"call_id": fields["call_id"], "n": 32 + 256, "bytes": 65536 + 32}
+        assert credit == {"call_id": fields["call_id"], "n": 32 + 256, "bytes": 49152 + 32}
 
 
 @scenario

@@ -38,14 +38,15 @@ def test_a_unary_result_waits_for_its_client(serve_fake):
     assert s.event()[1]["call_id"] == done  # and is lost on its way to the user
     s.cut()
     with back(server, s.hello["session"]) as s:
-        known, unknown = s.resume((done, 0, 64, 65536), (call, 0, 64, 65536), ("never", 0, 1, 1))
+        known, unknown = s.resume((done, 0, 64, 49152), (call, 0, 64, 49152), ("never", 0, 1, 1))
         assert (known, unknown) == ({done: 0, call: 0}, ["never"])
+        assert s.event()[0] == "credit", "for the input of the call that runs on"
         name, payload = s.event()
         assert (name, payload["value"], payload["seq"]) == ("unary:result", ["x"], 1)
         s.ack(done, 1)
         s.cut()
     with back(server, s.hello["session"]) as s:
-        assert s.resume((done, 1, 64, 65536), (call, 0, 64, 65536))[1] == [done]
+        assert s.resume((done, 1, 64, 49152), (call, 0, 64, 49152))[1] == [done]
 
 
 @pytest.mark.parametrize("seen", [0, 1, 30, 64])
@@ -99,7 +100,7 @@ def test_bidi_input_is_neither_lost_nor_doubled(serve_fake):
         s.emit("bidi:in", call_id=call, item=i, seq=i + 1)
     s.cut()  # some of them may not have arrived
     s = back(server, session)
-    known, unknown = s.resume((call, 0, 64, 65536))
+    known, unknown = s.resume((call, 0, 64, 49152))
     if unknown:  # then the start did not arrive either
         s.start("fake::bidi_echo", kind="bidi", call_id=call)
         known = {call: 0}
@@ -151,7 +152,7 @@ def test_nothing_is_sent_before_the_resume(serve_fake):
         time.sleep(0.1)
         s.send("40/log,")
         assert s.receive()[1].startswith(b"40/log,"), "the result is not in front of it"
-        known, unknown = s.resume((call, 0, 64, 65536))
+        known, unknown = s.resume((call, 0, 64, 49152))
         if known:
             assert s.event()[1]["value"] == [1]
         else:
@@ -176,7 +177,7 @@ def test_a_session_that_goes_on_elsewhere_leaves_its_old_connection(serve_fake):
         call = old.start("fake::hang")
         wait_for(lambda: server.health()["calls"] == 1, "the call runs")
         with back(server, old.hello["session"]) as new:
-            assert new.resume((call, 0, 64, 65536))[0] == {call: 0}
+            assert new.resume((call, 0, 64, 49152))[0] == {call: 0}
             with pytest.raises(Closed):
                 old.receive()
             new.emit("cancel", call_id=call)
@@ -204,7 +205,7 @@ def test_the_worker_dies_while_the_client_is_away(serve_fake):
     server.kill_worker()
     wait_for(lambda: server.health()["calls"] == 0, "the calls are over")
     with back(server, s.hello["session"]) as s:
-        s.resume(*((c, 0, 64, 65536) for c in calls.values()))
+        s.resume(*((c, 0, 64, 49152) for c in calls.values()))
         ends = dict((p["call_id"], (n, p["error"]["type"])) for n, p in (s.event() for _ in calls))
         assert ends == {c: (f"{k}:error", "WorkerExited") for k, c in calls.items()}
 
@@ -219,7 +220,7 @@ def test_results_that_are_not_acknowledged_are_bounded(serve_fake):
     last = f"c{s.number}"
     s.cut()
     with back(server, s.hello["session"]) as s:
-        s.resume((first, 0, 64, 65536), (last, 0, 64, 65536))
+        s.resume((first, 0, 64, 49152), (last, 0, 64, 49152))
         ends = dict((p["call_id"], (n, p)) for n, p in (s.event() for _ in range(2)))
         assert ends[first][1]["error"]["type"] == "ResultUnavailable"
         assert len(ends[last][1]["value"]) == 1 << 20
@@ -233,7 +234,7 @@ def test_a_call_runs_at_most_once_whatever_breaks(serve_fake):
         call = s.start("fake::echo", i, call_id=f"once-{i}")
         s.cut()
         s = back(server, session)
-        _, unknown = s.resume((call, 0, 64, 65536))
+        _, unknown = s.resume((call, 0, 64, 49152))
         if unknown:
             s.start("fake::echo", i, call_id=call)
         name, payload = s.event()

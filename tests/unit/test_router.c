@@ -811,3 +811,101 @@ TEST(frames_of_a_broken_worker_are_refused_with_a_reason)
     ASSERT_OK(agx_router_frame(w.rt, AGX_STR("\x81\xa4type\xa3new"), NULL));
     world_done(&w);
 }
+
+/* Streams "s" and "t" of a session whose connection takes nothing: two items each, and "t" ends. */
+static struct agx_client *two_streams_behind(struct world *w, char session[33])
+{
+    struct agx_client *c;
+
+    world_init(w, NULL);
+    c = join(w, true, &one);
+    (void)snprintf(session, 33, "%s", agx_client_peek_session(c));
+    w->queued = AGX_QUEUE_HIGH + 1;
+    call(w, c, "stream", "s", 0);
+    call(w, c, "stream", "t", 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        ASSERT_OK(frame(w, "stream_item", 1, "value", i));
+        ASSERT_OK(frame(w, "stream_item", 2, "value", 10 + i));
+    }
+    ASSERT_OK(frame(w, "stream_end", 2, NULL, 0));
+    ASSERT_UINT(0, w->n_seen);
+    return c;
+}
+
+static void assert_seen(const struct world *w, size_t i, enum agx_rpc_event ev, const char *call_id)
+{
+    const struct seen *s = &w->seen[i];
+
+    ASSERT_TRUE(i < w->n_seen);
+    ASSERT_INT(ev, s->ev);
+    /* {call_id: one letter, ...} */
+    ASSERT_INT(call_id[0], s->payload[10]);
+}
+
+TEST(a_full_queue_holds_items_of_a_session_back_until_it_drained_and_takes_calls_in_turn)
+{
+    char session[33];
+    struct world w;
+    struct agx_client *c = two_streams_behind(&w, session);
+
+    agx_router_drained(w.rt, c);
+    ASSERT_UINT(0, w.n_seen); /* still full */
+    w.queued = 0;
+    agx_router_drained(w.rt, c);
+    ASSERT_UINT(5, w.n_seen);
+    assert_seen(&w, 0, AGX_EV_STREAM_ITEM, "s");
+    assert_seen(&w, 1, AGX_EV_STREAM_ITEM, "t");
+    assert_seen(&w, 2, AGX_EV_STREAM_ITEM, "s");
+    assert_seen(&w, 3, AGX_EV_STREAM_ITEM, "t");
+    assert_seen(&w, 4, AGX_EV_STREAM_END, "t");
+    ASSERT_OK(frame(&w, "stream_item", 1, "value", 3));
+    ASSERT_UINT(6, w.n_seen); /* nothing is before it */
+    world_done(&w);
+}
+
+TEST(a_full_queue_holds_back_neither_results_nor_errors_of_other_calls)
+{
+    char session[33];
+    struct world w;
+    struct agx_client *c = two_streams_behind(&w, session);
+
+    call(&w, c, "unary", "u", 0);
+    ASSERT_OK(frame(&w, "result", 3, "value", 1));
+    ASSERT_UINT(1, w.n_seen);
+    assert_seen(&w, 0, AGX_EV_UNARY_RESULT, "u");
+    world_done(&w);
+}
+
+TEST(what_a_full_queue_held_back_comes_after_a_resume)
+{
+    char session[33];
+    struct world w;
+    struct agx_client *c = two_streams_behind(&w, session);
+
+    agx_router_disconnect(w.rt, c, 1000);
+    w.queued = 0;
+    ASSERT_TRUE(rejoin(&w, session, &two, &c));
+    say_calls(&w, c, "resume", "t", 0);
+    ASSERT_UINT(4, w.n_seen);
+    ASSERT_INT(AGX_EV_RESUME_DONE, w.seen[0].ev);
+    assert_seen(&w, 1, AGX_EV_STREAM_ITEM, "t");
+    assert_seen(&w, 2, AGX_EV_STREAM_ITEM, "t");
+    assert_seen(&w, 3, AGX_EV_STREAM_END, "t");
+    ASSERT_UINT(3, field(&w, "seq").value.u);
+    world_done(&w);
+}
+
+TEST(a_cancelled_call_with_something_held_back_ends_when_the_queue_drained)
+{
+    char session[33];
+    struct world w;
+    struct agx_client *c = two_streams_behind(&w, session);
+
+    say(&w, c, "cancel", "s", NULL, 0, NULL, 0);
+    ASSERT_UINT(0, w.n_seen);
+    w.queued = 0;
+    agx_router_drained(w.rt, c);
+    ASSERT_UINT(6, w.n_seen);
+    assert_seen(&w, 4, AGX_EV_STREAM_ERROR, "s");
+    world_done(&w);
+}

@@ -163,7 +163,7 @@ TEST(stream_grants_credit_when_half_a_window_is_taken)
     peer_expect_value(p, call, AGX_STR("\x07"));
     credit = peer_expect(p, AGX_EV_CREDIT);
     ASSERT_UINT(32 + 256, peer_number(credit, "n"));
-    ASSERT_UINT(65536 + 32, peer_number(credit, "bytes"));
+    ASSERT_UINT(AGX_CREDIT_BYTES + 32, peer_number(credit, "bytes"));
 }
 
 TEST(server_that_sends_more_than_it_was_granted_loses_the_connection)

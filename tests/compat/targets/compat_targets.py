@@ -90,6 +90,11 @@ async def count_points(n: int) -> AsyncIterator[Point]:
         yield Point(x=i)
 
 
+async def pieces(n: int, size: int) -> AsyncIterator[bytes]:
+    for _ in range(n):
+        yield b"x" * size
+
+
 async def never_waits() -> AsyncIterator[int]:
     i = 0
     while True:

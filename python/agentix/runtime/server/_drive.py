@@ -7,7 +7,7 @@ from agentix.runtime.server._prepare import Validator
 from agentix.runtime.shared.rpc import Channel
 
 # The credit that a call begins with (codec/rpc.h), and when to grant more.
-CREDIT_ITEMS, CREDIT_BYTES = 64, 65536
+CREDIT_ITEMS, CREDIT_BYTES = 64, 49152
 
 
 class Inbox(Channel):
@@ -39,11 +39,19 @@ class Inbox(Channel):
 
     def broken(self, error):
         """An item is not what the function asks for: the call is over, and the generator closed."""
+        if self._call is None:
+            return
         self._call.fail(error, INPUT)
         self._items.clear()
         self.end()
         if self.task is not None:
             self.task.cancel()
+
+    def leave(self):
+        """The call is over. It holds us and we it, a circle that nobody else would break."""
+        self._items.clear()
+        self.end()
+        self.task = self._call = None
 
     async def send(self, item):
         raise RuntimeError("the input of a bidi call is the caller's")
@@ -105,6 +113,9 @@ async def _drive(call, generator, inbox=None):
         raise
     except BaseException as error:
         call.fail(error, RUN)
+    finally:
+        if inbox is not None:
+            inbox.leave()
 
 
 def stream(call, plan, args, kwargs):

@@ -16,7 +16,7 @@ import time
 
 import msgpack
 
-ITEMS, BYTES = 64, 65536  # the credit that a call begins with
+ITEMS, BYTES = 64, 49152  # the credit that a call begins with
 
 
 class Call:
