@@ -149,7 +149,7 @@ static int open_level(struct builder *b, enum agx_yaml_kind kind, const yaml_eve
                       const yaml_char_t *anchor, struct agx_error **err)
 {
     struct agx_yaml_node node = { .kind = kind, .line = line_of(e) };
-    uint32_t at;
+    uint32_t at = 0;
     int r;
 
     if (b->depth == AGX_DEPTH_MAX)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "loop/loop.h"
+#include "loop/timeslice.h"
 #include "loop/signals.h"
 #include "runtime/server.h"
 #include "runtime/worker_command.h"
@@ -344,6 +345,7 @@ static int run(struct options *o, struct agx_error **err)
     struct program p = { 0 };
     int r = agx_worker_command_init(&cmd, &o->worker, environ, err);
 
+    agx_timeslice_shorten();
     o->server.worker_argv = (const char *const *)cmd.argv;
     o->server.worker_env = (const char *const *)cmd.env;
     if (r == 0)
