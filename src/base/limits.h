@@ -298,6 +298,10 @@
 #define AGX_YAML_NODES_MAX 16384
 #define AGX_YAML_ANCHORS_MAX 1024
 
+/* Directives %TAG: libyaml compares each with every other, a megabyte of them for seconds. Files
+ * have one at most. */
+#define AGX_YAML_DIRECTIVES_MAX 16
+
 /* A main process that fails for longer than the window is given up; one that ran for the stable
  * time has recovered. As the peer has them. */
 #define AGX_CRASH_WINDOW_MS 300000

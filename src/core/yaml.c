@@ -258,6 +258,24 @@ static int parse(struct builder *b, struct agx_str bytes, struct agx_error **err
     return r;
 }
 
+/* Counted in front of the library, wherever it stands: what begins a line is more than '\n', and a
+ * file that has it so often in its texts is hard to imagine. */
+static bool has_many_directives(struct agx_str bytes)
+{
+    static const char word[] = "%TAG";
+    size_t n = 0;
+
+    while (n <= AGX_YAML_DIRECTIVES_MAX) {
+        const char *at = memmem(bytes.ptr, bytes.len, word, sizeof(word) - 1);
+
+        if (!at)
+            return false;
+        bytes = agx_str_skip(bytes, (size_t)(at - bytes.ptr) + 1);
+        n++;
+    }
+    return true;
+}
+
 int agx_yaml_parse(struct agx_yaml *y, struct agx_str bytes, size_t max_nodes,
                    struct agx_error **err)
 {
@@ -270,6 +288,8 @@ int agx_yaml_parse(struct agx_yaml *y, struct agx_str bytes, size_t max_nodes,
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "EOF");
     if (!agx_utf8_valid(bytes))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "not UTF-8");
+    if (has_many_directives(bytes))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "too many directives");
     r = parse(&b, bytes, err);
     for (size_t i = 0; i < b.anchors_len; i++)
         free(b.anchors[i].name);

@@ -251,6 +251,27 @@ TEST(spec_yaml_merge_chain_is_bounded)
     refuse(agx_str_bytes(yaml, used), "nested too deeply");
 }
 
+TEST(spec_yaml_directives_are_bounded)
+{
+    /* All that breaks a line in YAML. */
+    static const char *const breaks[] = { "\n", "\r", "\r\n", "\xc2\x85", "\xe2\x80\xa8" };
+    static char yaml[AGX_YAML_MAX];
+    struct agx_spec s;
+
+    /* Without a limit each of these takes the library seconds. */
+    for (size_t k = 0; k < AGX_ARRAY_LEN(breaks); k++) {
+        size_t used = 0;
+
+        for (int i = 0; used + 32 < sizeof(yaml); i++)
+            used +=
+                (size_t)snprintf(yaml + used, sizeof(yaml) - used, "%%TAG !a%d! x%s", i, breaks[k]);
+        refuse(agx_str_bytes(yaml, used), "too many directives");
+    }
+    take(&s, "%YAML 1.1\n%TAG !e! tag:example.com,2000:\n---\nimage: !e!x a\n");
+    ASSERT_CSTR("a", s.image);
+    agx_spec_done(&s);
+}
+
 TEST(spec_yaml_anchors_are_bounded)
 {
     static char yaml[AGX_YAML_ANCHORS_MAX * 20];
