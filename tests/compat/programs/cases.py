@@ -139,13 +139,13 @@ async def bidi_bad_item(c):
     """Ledger 18: one terminal event, and the generator ends."""
     await c.remote(t.take_events)
     inbox = Channel()
-    call = c.remote(t.strict_inbox, inbox)
+    outputs = c.remote(t.strict_inbox, inbox).__aiter__()
     await inbox.send(t.Point(x=1))
+    got = [await anext(outputs)]
     await inbox.send("nonsense")
     await inbox.send(t.Point(x=3))
-    got = []
     try:
-        async for x in call:
+        async for x in outputs:
             got.append(x)
         end = "end"
     except RemoteCallError as error:
