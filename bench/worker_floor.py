@@ -5,6 +5,7 @@ A frame is prepared once; only its call's number changes. So what is measured is
 
 import contextlib
 import os
+import select
 import socket
 import statistics
 import struct
@@ -32,6 +33,22 @@ class Floor:
     """One worker, and one callable in it that is called again and again."""
 
     def __init__(self, bench, name, lane):
+        self.start(bench, name)
+        pairs = self.pairs
+        hello = pairs[LOOP][0].recv(4096)
+        if b"ready" not in hello:
+            raise BenchError("the worker did not start")
+        # The first call loads the callable; its answer, and a hint of its lane, may come by both.
+        pairs[LOOP][0].sendall(self.frame())
+        time.sleep(0.2)
+        for sock, _ in pairs:
+            self.drop(sock)
+            sock.settimeout(10)
+        self.sock = pairs[lane][0]
+        self.sock.sendall(self.frame())
+        self.answer_size = len(self.sock.recv(4096))
+
+    def start(self, bench, name):
         package = bench.program("python/agentix/_worker.abi3.so").parent.parent
         self.folder = bench.build / "bench" / "worker_floor"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -53,18 +70,17 @@ class Floor:
         self.pairs = pairs
         self.target = f"floor_targets::{name}"
         self.next_id = 1 << 32  # from here on numbers have the same length
-        hello = pairs[LOOP][0].recv(4096)
-        if b"ready" not in hello:
-            raise BenchError("the worker did not start")
-        # The first call loads the callable; its answer, and a hint of its lane, may come by both.
-        pairs[LOOP][0].sendall(self.frame())
-        time.sleep(0.2)
-        for sock, _ in pairs:
-            self.drop(sock)
-            sock.settimeout(10)
-        self.sock = pairs[lane][0]
-        self.sock.sendall(self.frame())
-        self.answer_size = len(self.sock.recv(4096))
+        bench.defer(self.stop)
+
+    def stop(self):
+        """The worker ends when its sockets do."""
+        for sock, _ in self.pairs:
+            sock.close()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     @staticmethod
     def drop(sock):
@@ -107,3 +123,20 @@ class Floor:
             self.block(WINDOW)
             n += WINDOW
         return n / (now - start)
+
+
+def first_result_ms(bench, name):
+    """From the start of a worker to the first result of a call that waits for it."""
+    floor, start = Floor.__new__(Floor), time.perf_counter()
+    floor.start(bench, name)
+    sockets = [ours for ours, _ in floor.pairs]
+    sockets[LOOP].sendall(floor.frame())
+    while True:
+        ready, _, _ = select.select(sockets, [], [], 10)
+        if not ready:
+            raise BenchError("the worker did not answer")
+        if any(b"result" in sock.recv(4096) for sock in ready):
+            break
+    taken = time.perf_counter() - start
+    floor.stop()
+    return taken * 1000

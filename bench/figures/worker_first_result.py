@@ -1,0 +1,10 @@
+"""From the worker's exec to its first result, a plain `def` without heavy imports."""
+
+from worker_floor import first_result_ms
+
+UNIT = "ms"
+BAR = "ours <= 40"
+
+
+def setup(bench):
+    return lambda seconds: first_result_ms(bench, "add"), None
