@@ -225,6 +225,9 @@
 
 /* A client acknowledges so many events at once, and each within so much time. */
 #define AGX_CLIENT_ACK_EVENTS 64
+/* An event counts once more for each so many bytes: the server keeps them until they are
+ * acknowledged. */
+#define AGX_CLIENT_ACK_WEIGHT 4096
 #define AGX_CLIENT_ACK_MS 100
 
 /* A worker reads this much from a lane at once, and keeps a buffer up to that much more between

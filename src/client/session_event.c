@@ -158,6 +158,7 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
             return;
         }
         note_seq(s, call, seq);
+        s->unacked += f[F_VALUE].raw.len / AGX_CLIENT_ACK_WEIGHT;
         on_value(s, call, f[F_VALUE].raw);
         if (call->kind != AGX_RPC_UNARY || s->fault)
             return;

@@ -112,7 +112,7 @@ struct agx_session {
     uint64_t last_call;
     struct agx_heap deadlines;
     struct agx_call *dirty;
-    size_t unacked;  /* events since the last acknowledgement */
+    size_t unacked;  /* events since the last acknowledgement; large ones count more */
     uint64_t ack_at; /* valid while `dirty` */
     struct agx_call *news, *news_last;
     struct agx_buf scratch; /* for the message that is being composed */

@@ -15,7 +15,10 @@
 enum {
     OP_CONTINUATION = 0,
     FIRST_ROOM = 64 << 10, /* least room for a message that comes in pieces: a usual socket read */
-    KEEP_ROOM = 64 << 10,  /* more than this is given back when its message was handed out */
+    KEEP_ROOM = 64 << 10,  /* kept between messages in any case */
+    KEEP_MOST =
+        2 << 20, /* kept while large messages follow each other: new pages cost more than copying */
+    KEEP_RUN = 16, /* so many small ones in a row, and it is given back */
 };
 
 void agx_ws_init(struct agx_ws *ws, enum agx_ws_role role, size_t message_max)
@@ -235,8 +238,9 @@ static int end_data(struct agx_ws *ws, struct agx_str view, struct agx_ws_event 
 static void forget_delivered(struct agx_ws *ws)
 {
     ws->delivered = false;
+    ws->small_run = ws->body.len > KEEP_ROOM ? 0 : (uint8_t)AGX_MIN(ws->small_run + 1, KEEP_RUN);
     agx_buf_clear(&ws->body);
-    if (ws->body.cap > KEEP_ROOM)
+    if (ws->body.cap > KEEP_MOST || (ws->body.cap > KEEP_ROOM && ws->small_run == KEEP_RUN))
         agx_buf_done(&ws->body);
 }
 

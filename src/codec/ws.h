@@ -74,6 +74,7 @@ struct agx_ws {
     bool delivered;     /* `body` was handed out: it is emptied at the next call */
     bool ended;         /* closed or failed: nothing more is read */
     uint8_t control_len;
+    uint8_t small_run;            /* messages since the last large one: when to give `body` back */
     uint8_t key[AGX_WS_KEY_SIZE]; /* turned so that key[0] is for the next byte */
     uint64_t left;
     struct agx_buf body; /* of the message under way, as far as it is not a view */

@@ -127,6 +127,9 @@ enum session_state {
 /* Random bytes for masking keys are fetched so many at a time: one system call for 256 frames. */
 enum { SESSION_KEYS = 1024, SESSION_READ = 65536 };
 
+/* The largest room that a session keeps for its next request. */
+enum { SPARE_MOST = 2 << 20 };
+
 struct session {
     PyObject_HEAD struct client_module *module;
     PyObject *owner;
@@ -157,7 +160,8 @@ struct session {
 
     /* Out. */
     struct agx_buf out, scratch;
-    size_t out_at; /* bytes of it that have left */
+    struct agx_buf spare; /* the room of a request that is over, for the next one */
+    size_t out_at;        /* bytes of it that have left */
     bool flush_due, writer;
     uint8_t keys[SESSION_KEYS];
     size_t keys_at;
@@ -166,7 +170,7 @@ struct session {
     struct call *unacked_calls;
     struct agx_buf acks; /* of ended calls: id, seq, id, seq, ... */
     size_t acks_len;     /* pairs in it */
-    size_t unacked;      /* events */
+    size_t unacked;      /* events, large ones counted more than once */
     PyObject *ack_timer;
 };
 

@@ -62,7 +62,7 @@ void call_end(struct call *c, PyObject *result, PyObject *exception)
     c->state = CALL_ENDED;
     c->result = result;
     c->exception = exception;
-    agx_buf_done(&c->request);
+    session_give_room(c->session, &c->request);
     call_input_done(c);
     if (c->timer)
         stop_timer(c);

@@ -97,7 +97,7 @@ static int call_event(struct session *s, struct agx_str payload)
         c->seq = number(&f[SEQ]);
         deliver(c, s->event, f);
         if (f[SEQ].present)
-            ack_note(c, c->state == CALL_ENDED);
+            ack_note(c, payload.len, c->state == CALL_ENDED);
     }
     Py_DECREF((PyObject *)c);
     return 0;

@@ -70,8 +70,8 @@ int request_cancel(struct call *c);
 int request_credit(struct call *c);
 int request_acks(struct session *s);
 int request_resume(struct session *s);
-/* Notes that an event of the call was seen, for the next acknowledgement. */
-void ack_note(struct call *c, bool ended);
+/* Notes that an event of the call, of so many bytes, was seen: for the next acknowledgement. */
+void ack_note(struct call *c, size_t bytes, bool ended);
 void ack_forget(struct call *c);
 void ack_reset(struct session *s);
 
@@ -85,6 +85,11 @@ PyObject *session_type_new(PyObject *module);
 void session_bind(struct session *s, PyObject *loop);
 /* Registers a call under its id. Negative: a Python exception is set. */
 int session_add(struct session *s, struct call *c);
+/* Room for a request: what the last one left, where there is any. New pages cost more than copying.
+ */
+void session_take_room(struct session *s, struct agx_buf *request);
+/* Empties `request`; its room is kept where it is worth it. */
+void session_give_room(struct session *s, struct agx_buf *request);
 void session_remove(struct session *s, struct call *c);
 /* The call can go on; its callbacks run soon, and never inside this function. */
 void session_wake(struct session *s, struct call *c);

@@ -18,8 +18,7 @@
 /* Reads in one turn of the loop, so that a flood of items leaves time for others. */
 enum { READS_MAX = 16 };
 
-/* Events after which they are acknowledged at once; before that, the timer does it. */
-enum { ACK_EVENTS = 64 };
+/* Before AGX_CLIENT_ACK_EVENTS are to be acknowledged, the timer does it. */
 #define ACK_DELAY_S 0.1
 
 /* What the buffer of outgoing bytes keeps when it is empty. */
@@ -338,7 +337,7 @@ static int acknowledge(struct session *s)
 {
     if (s->state != SESSION_OPEN || s->unacked == 0)
         return 0;
-    if (s->unacked >= ACK_EVENTS)
+    if (s->unacked >= AGX_CLIENT_ACK_EVENTS)
         return request_acks(s);
     return s->ack_timer ? 0 : start_ack_timer(s);
 }

@@ -102,6 +102,7 @@ static int encode_request(struct call *c)
 
     if (PyBytes_AsStringAndSize(c->plan->prefix, &prefix, &prefix_len) < 0)
         return -1;
+    session_take_room(c->session, &c->request);
     agx_mp_writer_init(&w, &c->request);
     agx_mp_write_map(&w, c->timeout_s > 0 ? 7 : 6); /* three fields are in the prefix */
     agx_mp_write_raw(&w, agx_str_bytes(prefix, (size_t)prefix_len));
@@ -349,11 +350,11 @@ void ack_forget(struct call *c)
     c->ack_prev = c->ack_next = NULL;
 }
 
-void ack_note(struct call *c, bool ended)
+void ack_note(struct call *c, size_t bytes, bool ended)
 {
     struct session *s = c->session;
 
-    s->unacked++;
+    s->unacked += 1 + bytes / AGX_CLIENT_ACK_WEIGHT;
     if (ended) {
         struct agx_mp_writer w;
 

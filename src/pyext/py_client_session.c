@@ -31,6 +31,26 @@ int session_add(struct session *s, struct call *c)
     return 0;
 }
 
+void session_take_room(struct session *s, struct agx_buf *request)
+{
+    if (request->cap > 0 || s->spare.cap == 0)
+        return;
+    *request = s->spare;
+    s->spare = (struct agx_buf)AGX_BUF_INIT(request->max);
+}
+
+void session_give_room(struct session *s, struct agx_buf *request)
+{
+    if (request->cap > s->spare.cap && request->cap <= SPARE_MOST) {
+        struct agx_buf smaller = s->spare;
+
+        s->spare = *request;
+        *request = smaller;
+        agx_buf_clear(&s->spare);
+    }
+    agx_buf_done(request);
+}
+
 void session_remove(struct session *s, struct call *c)
 {
     (void)agx_map_remove(&s->calls, call_id(c));
@@ -347,7 +367,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     s->owner = Py_NewRef(owner);
     s->fd = -1;
     s->out.max = AGX_CLIENT_OUT_MAX;
-    s->scratch.max = s->acks.max = AGX_MESSAGE_MAX;
+    s->scratch.max = s->acks.max = s->spare.max = AGX_MESSAGE_MAX;
     s->max_send = AGX_MESSAGE_MAX;
     s->keys_at = sizeof(s->keys);
     s->proto = 1;
@@ -396,6 +416,7 @@ static void session_dealloc(PyObject *self)
     agx_map_done(&s->calls);
     agx_buf_done(&s->out);
     agx_buf_done(&s->scratch);
+    agx_buf_done(&s->spare);
     agx_buf_done(&s->acks);
     free(s->woken);
     free(s->in);

@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 enum {
     TOKEN_MAX = 4096,
     EXIT_USAGE = 2,
+    KEPT_MEMORY = 16 << 20,
     MESSAGE_MIN = 4 << 10,
     MESSAGE_MOST = 1 << 30, /* lengths of frames are 32 bits wide, and buffers hold two messages */
 };
@@ -346,6 +348,10 @@ static int run(struct options *o, struct agx_error **err)
     int r = agx_worker_command_init(&cmd, &o->worker, environ, err);
 
     agx_timeslice_shorten();
+    /* Memory of large messages stays with us for the next one: asking the kernel for it anew costs
+     * more than copying them. */
+    (void)mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
     o->server.worker_argv = (const char *const *)cmd.argv;
     o->server.worker_env = (const char *const *)cmd.env;
     if (r == 0)
