@@ -30,7 +30,7 @@ def dump_callable(fn: Callable[..., Any]) -> bytes:
 
 def load_callable(payload: bytes) -> Callable[..., Any]:
     """The callable of a pickle."""
-    fn = pickle.loads(payload)
+    fn: object = pickle.loads(payload)
     if not callable(fn):
         raise TypeError(f"serialized remote value is not callable (got {type(fn).__name__})")
     return fn

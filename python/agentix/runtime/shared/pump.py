@@ -12,7 +12,7 @@ __all__ = ["DEFAULT_BIDI_BUFFER", "cancel_if_running", "drain"]
 DEFAULT_BIDI_BUFFER = 64
 
 
-async def drain(intake: asyncio.Queue, user_q: asyncio.Queue, sentinel: Any) -> None:
+async def drain(intake: asyncio.Queue[Any], user_q: asyncio.Queue[Any], sentinel: Any) -> None:
     """Moves items from one queue to another, in order, up to and with `sentinel`. Being cancelled
     ends it quietly."""
     with contextlib.suppress(asyncio.CancelledError):
@@ -23,7 +23,7 @@ async def drain(intake: asyncio.Queue, user_q: asyncio.Queue, sentinel: Any) -> 
                 return
 
 
-def cancel_if_running(task: asyncio.Task | None) -> None:
+def cancel_if_running(task: asyncio.Task[Any] | None) -> None:
     """Cancels a task that still runs."""
     if task is not None and not task.done():
         task.cancel()
