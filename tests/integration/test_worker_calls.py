@@ -140,6 +140,13 @@ def test_many_calls_at_once_all_get_their_own_answer(shared):
         assert shared.answer(call)["value"] == expected
 
 
+@BOTH
+def test_calls_that_fill_both_directions_are_all_answered(shared, lane):
+    text = "x" * 100_000  # more than the sockets hold, there and back
+    calls = [shared.start(shapes.plain, text, lane=lane) for _ in range(50)]
+    assert all(shared.answer(call)["value"] == text for call in calls)
+
+
 # ---- arguments ----
 
 

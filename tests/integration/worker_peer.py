@@ -83,7 +83,15 @@ class WorkerPeer:
             return "the worker has closed a lane and lives on"
 
     def send_raw(self, data, lane=LOOP):
-        self.socks[lane].sendall(data)
+        """Reads while the worker takes nothing: it may be waiting for us to read, as it may, since
+        the real server never waits to write."""
+        sock, left = self.socks[lane], memoryview(data)
+        while left:
+            try:
+                left = left[sock.send(left, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                select.select(self.socks, [sock], [])
+                self.pump(0)
 
     def send(self, frame, lane=LOOP):
         body = msgpack.packb(frame)
