@@ -233,6 +233,54 @@ def test_bad_item_of_bidi_is_one_error_and_closes_the_generator(worker, lane):
     assert worker.call(shapes.what_was_seen)[-1] == "closed"
 
 
+def refused_in_order(worker, call):
+    """Items up to the error, then nothing more; the values, and the type of the error."""
+    values = []
+    while (frame := worker.recv(id=call))["type"] == "stream_item":
+        values.append(frame["value"])
+    assert worker.silent(0.1)
+    return values, frame["error"]["type"]
+
+
+@BOTH
+@pytest.mark.parametrize("fn", [shapes.echo, shapes.echo_slowly, shapes.echo_from_a_task])
+def test_items_before_a_bad_one_are_answered_first(worker, fn, lane):
+    call = worker.start(fn, kind="bidi", lane=lane)
+    feed(worker, call, 1, 2, "x", 3, lane=lane)
+    worker.send({"type": "bidi_end_in", "id": call}, lane)
+    assert refused_in_order(worker, call) == ([1, 2], "ValidationError")
+    assert worker.call(shapes.what_was_seen)[-1] == "closed"
+
+
+def test_items_before_a_bad_one_wait_for_credit_before_the_error(worker):
+    call = worker.start(shapes.echo, kind="bidi", times=40)
+    feed(worker, call, 1, 2, "x")
+    assert items(worker, call, 64) == [1] * 40 + [2] * 24
+    assert worker.silent(0.1)
+    credit(worker, call, 100)
+    assert refused_in_order(worker, call) == ([2] * 16, "ValidationError")
+
+
+def test_item_that_cannot_be_unpacked_comes_in_its_turn(worker):
+    call = worker.start(shapes.echo_any, kind="bidi")
+    feed(worker, call, 1, {(1,): "a list is no key"}, 2)
+    assert refused_in_order(worker, call) == ([1], "ValueError")
+
+
+def test_bad_item_that_the_function_never_takes_is_no_error(worker):
+    call = worker.start(shapes.take, kind="bidi", n=2)
+    feed(worker, call, 1, 2, "x")
+    assert items(worker, call, 2) == [1, 2]
+    assert worker.answer(call)["type"] == "stream_end"
+
+
+def test_function_that_goes_on_after_a_bad_item_sends_nothing_more(worker):
+    call = worker.start(shapes.echo_stubbornly, kind="bidi")
+    feed(worker, call, 1, "x", 2)
+    assert refused_in_order(worker, call) == ([1], "ValidationError")
+    assert worker.call(shapes.what_was_seen) == ["cancelled", "closed"]
+
+
 def test_item_type_without_a_schema_is_an_error_not_a_hang(worker):
     call = worker.start(shapes.no_schema, kind="bidi")
     feed(worker, call, 1)

@@ -136,16 +136,16 @@ async def bidi_in_step(c):
 
 @case
 async def bidi_bad_item(c):
-    """Ledger 18: one terminal event, and the generator ends."""
+    """Ledger 18: items before it are answered, one terminal event, and the generator ends."""
     await c.remote(t.take_events)
     inbox = Channel()
-    outputs = c.remote(t.strict_inbox, inbox).__aiter__()
+    call = c.remote(t.strict_inbox, inbox)
     await inbox.send(t.Point(x=1))
-    got = [await anext(outputs)]
     await inbox.send("nonsense")
     await inbox.send(t.Point(x=3))
+    got = []
     try:
-        async for x in outputs:
+        async for x in call:
             got.append(x)
         end = "end"
     except RemoteCallError as error:

@@ -298,6 +298,42 @@ async def echo(ch: Channel[int], times: int = 1):
         seen.append("closed")
 
 
+async def echo_slowly(ch: Channel[int]):
+    try:
+        async for item in ch:
+            await asyncio.sleep(0.02)
+            yield item
+    finally:
+        seen.append("closed")
+
+
+async def echo_from_a_task(ch: Channel[int]):
+    try:
+        while True:
+            try:
+                yield await asyncio.create_task(anext_of(ch))
+            except StopAsyncIteration:
+                return
+    finally:
+        seen.append("closed")
+
+
+async def anext_of(ch):
+    return await anext(ch)
+
+
+async def echo_stubbornly(ch: Channel[int]):
+    try:
+        async for item in ch:
+            yield item
+    except asyncio.CancelledError:
+        seen.append("cancelled")
+        yield "more"
+        yield "and more"
+    finally:
+        seen.append("closed")
+
+
 async def echo_any(ch: Channel):
     async for item in ch:
         yield item

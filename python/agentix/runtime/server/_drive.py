@@ -11,7 +11,8 @@ CREDIT_ITEMS, CREDIT_BYTES = 64, 49152
 
 
 class Inbox(Channel):
-    """The channel that a bidi function reads: filled by frames, item by item validated."""
+    """The channel that a bidi function reads: filled by frames. An item is validated when the
+    function takes it, so that those before a bad one are answered first."""
 
     def __init__(self, call, annotation):
         super().__init__()
@@ -19,17 +20,15 @@ class Inbox(Channel):
         self._call, self._validate = call, Validator(annotation)
         self._taken = self._taken_bytes = self._seen = self._seen_bytes = 0
 
-    def feed(self, item, size):
+    def feed(self, item, size, error=None):
         """An item has come."""
-        if self._closed:
-            return
-        try:
-            item = self._validate(item)
-        except Exception as error:
-            self.broken(error)
-        else:
-            self._items.append((item, size))
+        if not self._closed:
+            self._items.append((item, size, error))
             self._wake(self._takers)
+
+    def broken(self, error):
+        """An item has come that cannot be unpacked. It waits for its turn like any other."""
+        self.feed(None, 0, error)
 
     def end(self):
         """The caller has no more."""
@@ -37,15 +36,12 @@ class Inbox(Channel):
         while self._takers:
             self._wake(self._takers)
 
-    def broken(self, error):
+    def _refuse(self, error):
         """An item is not what the function asks for: the call is over, and the generator closed."""
-        if self._call is None:
-            return
         self._call.fail(error, INPUT)
         self._items.clear()
         self.end()
-        if self.task is not None:
-            self.task.cancel()
+        self.task.cancel()
 
     def leave(self):
         """The call is over. It holds us and we it, a circle that nobody else would break."""
@@ -61,12 +57,8 @@ class Inbox(Channel):
         self._items.clear()
         self.end()
 
-    async def __anext__(self):
-        while not self._items:
-            if self._closed:
-                raise StopAsyncIteration
-            await self._wait(self._takers)
-        item, size = self._items.popleft()
+    def _count(self, size):
+        """An item was taken: the caller may send more."""
         self._taken += 1
         self._taken_bytes += size
         if (
@@ -75,7 +67,25 @@ class Inbox(Channel):
         ):
             self._seen, self._seen_bytes = self._taken, self._taken_bytes
             self._call.grant(self._taken + CREDIT_ITEMS, self._taken_bytes + CREDIT_BYTES)
-        return item
+
+    async def __anext__(self):
+        while not self._items:
+            if self._closed:
+                raise StopAsyncIteration
+            await self._wait(self._takers)
+        item, size, error = self._items.popleft()
+        try:
+            if error is not None:
+                raise error
+            item = self._validate(item)
+        except Exception as refused:
+            self._refuse(refused)
+        else:
+            self._count(size)
+            return item
+        # The cancel arrives here, or in the task that waits for the one that took the item.
+        await _turn()
+        raise StopAsyncIteration
 
 
 async def _turn():
