@@ -237,7 +237,7 @@ static int find_library(struct agx_fnlib *l, struct agx_str name, struct library
 int agx_fnlib_find(struct agx_fnlib *l, struct agx_str target, struct agx_fn **ret_fn,
                    struct agx_error **err)
 {
-    struct agx_str library, function;
+    struct agx_str library = AGX_STR(""), function = AGX_STR("");
     struct library *lib = NULL;
     int r = split_target(target, &library, &function, err);
 

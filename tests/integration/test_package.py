@@ -1,12 +1,12 @@
 """The wheel: it installs, works with every Python that is found, and other wheels add to it."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import interpreters
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,11 +87,8 @@ def test_nothing_heavy_is_imported_before_it_is_needed(wheel, tmp_path):
     assert set(eval(out[1])) <= {"ssl"}  # asyncio itself imports it
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_extension_modules_load_in(version, wheel, tmp_path):
-    python = shutil.which(f"python{version}")
-    if python is None or subprocess.run([python, "-c", ""], check=False).returncode != 0:
-        pytest.skip(f"no python{version} here")
+@pytest.mark.parametrize("python", interpreters.FOUND)
+def test_the_extension_modules_load_in(python, wheel, tmp_path):
     install(wheel, tmp_path)
     code = "import agentix._client, agentix._codec as c; print(c.unpack(c.pack([1])))"
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}

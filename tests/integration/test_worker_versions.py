@@ -3,21 +3,18 @@
 The run says which ones were found. They have nothing installed, so nothing here needs pydantic.
 """
 
-import shutil
 import signal
 import sys
 
+import interpreters
 import pytest
 import worker_peer
 from worker_peer import LOOP, THREAD, WorkerPeer
 
 sys.path.insert(0, str(worker_peer.TARGETS))
 
-NAMES = ["python3.11", "python3.12", "python3.13", "python3.14"]
-FOUND = [path for name in NAMES if (path := shutil.which(name))] or [sys.executable]
 
-
-@pytest.fixture(params=FOUND)
+@pytest.fixture(params=interpreters.FOUND)
 def worker(request):
     with WorkerPeer(python=request.param) as worker:
         yield worker

@@ -1,0 +1,17 @@
+"""The interpreters of this machine that ours must work with: 3.11 always, others where found."""
+
+import shutil
+import subprocess
+
+NAMES = ["python3.11", "python3.12", "python3.13", "python3.14"]
+
+
+def works(python):
+    """A name on PATH may be a launcher for a version that is not there."""
+    command = [python, "-c", "import asyncio"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+# Debian's own comes first: what else stands on PATH may be missing, or broken.
+FOUND = ["/usr/bin/python3.11"]
+FOUND += [path for name in NAMES[1:] if (path := shutil.which(name)) and works(path)]
