@@ -201,7 +201,7 @@ static void on_closed(void *user, struct agx_error *error)
 
     if (error)
         AGX_LOG(AGX_LOG_DEBUG, "rpc.connection_lost", AGX_F_ERR(error));
-    error = agx_error_free(error);
+    agx_error_free(error);
     update_now(s);
     p->closing = true;
     p->link = agx_rpc_link_free(p->link);

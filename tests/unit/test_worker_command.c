@@ -81,9 +81,18 @@ TEST(command_without_its_program_is_an_error_that_names_it)
     assert_not_found(&(struct agx_worker_options){ .program = "/etc/passwd" }, "/etc/passwd");
 }
 
+/* PATH as it is; owned. */
+static char *path_now(void)
+{
+    const char *path = getenv("PATH");
+
+    ASSERT_NOT_NULL(path);
+    return strdup(path);
+}
+
 TEST(command_without_any_python_says_how_to_name_one)
 {
-    _cleanup_free_ char *path = strdup(getenv("PATH"));
+    _cleanup_free_ char *path = path_now();
 
     ASSERT_INT(0, setenv("PATH", "/nonexistent", 1));
     assert_not_found(&(struct agx_worker_options){ 0 }, "--python");
@@ -92,7 +101,7 @@ TEST(command_without_any_python_says_how_to_name_one)
 
 TEST(command_never_takes_a_program_from_the_working_directory)
 {
-    _cleanup_free_ char *path = strdup(getenv("PATH"));
+    _cleanup_free_ char *path = path_now();
     char dir[] = "/tmp/agx-test-XXXXXX", before[PATH_MAX], program[64];
 
     ASSERT_NOT_NULL(mkdtemp(dir));
