@@ -132,6 +132,7 @@
 
 /* What the server adds to a client's message when it passes it to the worker as a frame. */
 #define AGX_FRAME_EXTRA 256
+#define AGX_FRAME_MAX (AGX_MESSAGE_MAX + AGX_FRAME_EXTRA)
 
 /* Calls that one client may have unfinished or unacknowledged. */
 #define AGX_CALLS_MAX 65536

@@ -180,13 +180,15 @@ static void check_call(struct agx_worker_frame *f, bool has_shape)
 int agx_worker_frame_parse(struct agx_str frame, struct agx_worker_frame *ret,
                            struct agx_error **err)
 {
-    static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
+    struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     bool has_shape = false;
     struct agx_mp_reader r;
     struct agx_mp_token map = { 0 }, key;
-    int k = agx_mp_reader_init(&r, frame, &limits, err);
+    int k;
 
+    limits.size = AGX_FRAME_MAX;
     *ret = (struct agx_worker_frame){ 0 };
+    k = agx_mp_reader_init(&r, frame, &limits, err);
     if (k == 0)
         k = agx_mp_next(&r, &map, err);
     if (k < 0)

@@ -8,7 +8,7 @@
 
 void agx_inbuf_init(struct agx_inbuf *in)
 {
-    *in = (struct agx_inbuf){ .buf = AGX_BUF_INIT(AGX_MESSAGE_MAX + AGX_IN_READ) };
+    *in = (struct agx_inbuf){ .buf = AGX_BUF_INIT(AGX_FRAME_MAX + AGX_IN_READ) };
 }
 
 void agx_inbuf_done(struct agx_inbuf *in)
@@ -19,10 +19,11 @@ void agx_inbuf_done(struct agx_inbuf *in)
 /* The length that the prefix at `at` announces; false when it is not there yet. */
 static bool announced(const struct agx_inbuf *in, size_t *ret)
 {
-    const uint8_t *p = in->buf.data + in->at;
+    const uint8_t *p;
 
     if (in->buf.len - in->at < AGX_FRAME_PREFIX_SIZE)
         return false;
+    p = in->buf.data + in->at;
     *ret = (size_t)p[3] << 24 | (size_t)p[2] << 16 | (size_t)p[1] << 8 | p[0];
     return true;
 }
@@ -33,9 +34,9 @@ int agx_inbuf_peek(const struct agx_inbuf *in, struct agx_str *ret_frame, struct
 
     if (!announced(in, &len))
         return 0;
-    if (len > AGX_MESSAGE_MAX)
+    if (len > AGX_FRAME_MAX)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "frame of %zu bytes, the limit is %zu",
-                             len, AGX_MESSAGE_MAX);
+                             len, AGX_FRAME_MAX);
     if (in->buf.len - in->at - AGX_FRAME_PREFIX_SIZE < len)
         return 0;
     /* Length 0 stands for the empty map. */
@@ -67,7 +68,7 @@ int agx_inbuf_room(struct agx_inbuf *in, uint8_t **ret_at, size_t *ret_len, stru
     size_t want = AGX_IN_READ, len;
 
     compact(in);
-    if (announced(in, &len) && len <= AGX_MESSAGE_MAX && len + AGX_FRAME_PREFIX_SIZE > in->buf.len)
+    if (announced(in, &len) && len <= AGX_FRAME_MAX && len + AGX_FRAME_PREFIX_SIZE > in->buf.len)
         want = AGX_MAX(want, len + AGX_FRAME_PREFIX_SIZE - in->buf.len);
     if (agx_buf_reserve(&in->buf, want) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for %zu bytes of a frame",

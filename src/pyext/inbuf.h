@@ -18,7 +18,7 @@ void agx_inbuf_done(struct agx_inbuf *in);
 
 /*
  * 1: *ret_frame is the next frame's map, borrowed until the next call on `in` but _used().
- * 0: more bytes are needed. -AGX_RESOURCE_EXHAUSTED: past AGX_MESSAGE_MAX.
+ * 0: more bytes are needed. -AGX_RESOURCE_EXHAUSTED: past AGX_FRAME_MAX.
  */
 int agx_inbuf_peek(const struct agx_inbuf *in, struct agx_str *ret_frame,
                    struct agx_error **err) AGX_MUST_CHECK;

@@ -23,7 +23,7 @@ enum {
     EXIT_USAGE = 2,
     KEPT_MEMORY = 16 << 20,
     MESSAGE_MIN = 4 << 10,
-    MESSAGE_MOST = 1 << 30, /* lengths of frames are 32 bits wide, and buffers hold two messages */
+    MESSAGE_MOST = AGX_MESSAGE_MAX, /* what a worker takes */
 };
 
 struct options {
@@ -67,7 +67,7 @@ static const char help[] =
     "own\n"
     "\n"
     "Limits\n"
-    "  --max-message SIZE   largest message, up and down (default 256m)\n"
+    "  --max-message SIZE   largest message, up and down (default and most: 256m)\n"
     "  --max-calls N        calls of one client at a time (default 65536)\n"
     "  --resume TIME        how long a lost client may take to come back (default 1m)\n"
     "  --grace TIME         how long calls may go on after SIGTERM (default 5s)\n"
@@ -182,7 +182,7 @@ static int set_limit(struct options *o, int option, const char *text, struct agx
     case OPT_MAX_MESSAGE:
         r = agx_size_parse(agx_str_from(text), &bytes, err);
         if (r == 0 && (bytes < MESSAGE_MIN || bytes > MESSAGE_MOST))
-            r = agx_error_set(err, AGX_INVALID_ARGUMENT, "--max-message is from 4k to 1g");
+            r = agx_error_set(err, AGX_INVALID_ARGUMENT, "--max-message is from 4k to 256m");
         o->server.max_message = (size_t)bytes;
         return r;
     case OPT_MAX_CALLS:

@@ -45,7 +45,7 @@ struct agx_lanes *agx_lanes_open(const int fds[AGX_LANE_COUNT])
         l->lane[i].fd = fds[i];
         /* Bounded by who may wait: past AGX_WORKER_QUEUE_HIGH only the reader's own answers. */
         l->lane[i].out.max = SIZE_MAX / 2;
-        agx_frame_decoder_init(&l->lane[i].in, AGX_MESSAGE_MAX);
+        agx_frame_decoder_init(&l->lane[i].in, AGX_FRAME_MAX);
     }
     l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->wake_fd < 0 || pthread_mutex_init(&l->lock, NULL) != 0 ||

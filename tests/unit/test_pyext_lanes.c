@@ -113,9 +113,9 @@ TEST(inbuf_past_the_largest_frame_is_resource_exhausted)
     struct agx_str frame;
 
     agx_inbuf_init(&in);
-    add(&in, AGX_STR("\x01\x00\x00\x10"));
+    add(&in, AGX_STR("\x01\x01\x00\x10"));
     ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, agx_inbuf_peek(&in, &frame, &err));
-    ASSERT_MESSAGE(err, "frame of 268435457 bytes, the limit is 268435456");
+    ASSERT_MESSAGE(err, "frame of 268435713 bytes, the limit is 268435712");
 }
 
 /* ---- outq ---- */
