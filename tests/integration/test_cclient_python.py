@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -34,7 +35,9 @@ def fixture_call(serve, tmp_path):
     directory = tmp_path / "functions"
     directory.mkdir()
     (directory / "numbers_demo.py").write_text(MODULE)
-    server = serve("--package", os.environ["PYTHON_PACKAGE"], "--path", directory)
+    server = serve(
+        "--python", sys.executable, "--package", os.environ["PYTHON_PACKAGE"], "--path", directory
+    )
 
     def call(name, *arguments, stdin=""):
         url = f"unix://{server.socket_path}"
