@@ -235,6 +235,17 @@ static int count_and_fail(struct agx_fn_call *call)
     return agx_fn_fail(call, "ValueError", "after one");
 }
 
+/* Dies between its items and its end, once the items have left the process. */
+static int count_and_abort(struct agx_fn_call *call)
+{
+    int r = count(call);
+
+    if (r < 0)
+        return r;
+    usleep(100 * 1000);
+    return crash_abort(call);
+}
+
 static int endless(struct agx_fn_call *call)
 {
     char block[1024] = { 0 };
@@ -247,7 +258,7 @@ static int endless(struct agx_fn_call *call)
     return r;
 }
 
-static int upper(struct agx_fn_call *call)
+static int upper_until(struct agx_fn_call *call, const char *last)
 {
     struct agx_fn_value v;
     int r;
@@ -258,6 +269,8 @@ static int upper(struct agx_fn_call *call)
 
         if (v.type != AGX_FN_STR)
             return agx_fn_fail(call, "TypeError", "text is needed");
+        if (last && n == strlen(last) && memcmp(v.as.bytes.ptr, last, n) == 0)
+            return crash_abort(call);
         for (size_t i = 0; i < n; i++)
             text[i] = (char)toupper((unsigned char)v.as.bytes.ptr[i]);
         agx_fn_put_str(call, text, n);
@@ -266,6 +279,17 @@ static int upper(struct agx_fn_call *call)
             return r;
     }
     return r;
+}
+
+static int upper(struct agx_fn_call *call)
+{
+    return upper_until(call, NULL);
+}
+
+/* Dies of the input "abort". */
+static int upper_or_abort(struct agx_fn_call *call)
+{
+    return upper_until(call, "abort");
 }
 
 /* Reads input and says at the end how much it was. */
@@ -336,8 +360,10 @@ static const struct agx_function functions[] = {
     { "deaf", AGX_FN_UNARY, 0, "", deaf },
     { "count", AGX_FN_STREAM, 0, "n", count },
     { "count_and_fail", AGX_FN_STREAM, 0, "", count_and_fail },
+    { "count_and_abort", AGX_FN_STREAM, 0, "n", count_and_abort },
     { "endless", AGX_FN_STREAM, 0, "", endless },
     { "upper", AGX_FN_BIDI, 0, "", upper },
+    { "upper_or_abort", AGX_FN_BIDI, 0, "", upper_or_abort },
     { "swallow", AGX_FN_BIDI, 0, "", swallow },
     { "hold", AGX_FN_BIDI, 0, "", hold },
     { "quit", AGX_FN_BIDI, 0, "", quit },
