@@ -315,4 +315,46 @@
 #define AGX_REVIVE_FIRST_MS 100
 #define AGX_REVIVE_MAX_MS 30000
 
+/* How long a sandbox may idle before it is stopped, and a stopped or deleted one stays before it is
+ * cleaned up. As the peer has them. */
+#define AGX_IDLE_TTL_NS (INT64_C(600) * 1000000000)
+#define AGX_CLEANUP_TTL_NS (INT64_C(360) * 3600 * 1000000000)
+
+/* Idle and clean-up times are met to within this, so that many wake the daemon once; and the
+ * backend is looked at so often without a reason. */
+#define AGX_SWEEP_MS 1000
+#define AGX_LOOK_MS 15000
+
+/* How long a backend may take. A create pulls images; the others move processes and files of one
+ * host that may be busy. */
+#define AGX_CREATE_MS 1800000
+#define AGX_RESUME_SANDBOX_MS 120000
+#define AGX_STOP_MS 60000
+#define AGX_DELETE_MS 120000
+#define AGX_LOOK_DEADLINE_MS 10000
+#define AGX_EXEC_START_MS 30000
+
+/* What an operation has to end once it was cancelled, before it is given up. */
+#define AGX_ABANDON_MS 10000
+
+/* Between TERM and KILL. As the peer has it. */
+#define AGX_STOP_GRACE_MS 5000
+#define AGX_EXEC_GRACE_MS 5000
+
+/* Pauses before a commit, a kill or a look that failed is tried again: from one that nobody
+ * notices, doubling, to one after which a disk with space again is soon in use. */
+#define AGX_RETRY_FIRST_MS 100
+#define AGX_RETRY_MAX_MS 10000
+
+/* What is kept of one stream of a command: its beginning and its end. */
+#define AGX_EXEC_LOG_HEAD ((uint64_t)8 << 20)
+#define AGX_EXEC_LOG_TAIL ((uint64_t)8 << 20)
+
+/* Threads that look at the sources of mounts, which may hang, and requests that wait for one. */
+#define AGX_ACCEPT_THREADS 4
+#define AGX_ACCEPT_QUEUE 4096
+
+/* A message of a backend in a record or event: it is told to every subscriber. */
+#define AGX_FAILURE_TEXT_MAX 1024
+
 #endif

@@ -10,6 +10,7 @@
 #define AGX_DAEMON_ENGINE_H
 
 #include "backend/backend.h"
+#include "base/limits.h"
 #include "core/exec.h"
 #include "store/store.h"
 
@@ -19,9 +20,11 @@ struct agx_engine;
 struct agx_engine_config {
     struct agx_store *store;     /* opened with agx_schema_layout; outlives the engine */
     struct agx_backend *backend; /* likewise */
-    const char *log_root;        /* directory of exec logs, 0700, exists */
-    bool compat;                 /* log paths and texts of agbox */
-    struct agx_spec_host host;
+    const char *log_root;        /* directory of exec logs, 0700, exists; absolute */
+    struct agx_spec_host host;   /* look NULL: the engine looks itself, on threads of its own */
+    /* Our sockets and our data: neither they nor what is beneath them is given to a sandbox. */
+    const char *const *private_paths;
+    size_t private_paths_len;
     int64_t idle_ttl_ns, cleanup_ttl_ns;
     uint64_t sweep_ms; /* how often idle and clean-up times are looked at */
     uint64_t look_ms;  /* how often the backend is looked at without news */
@@ -29,9 +32,23 @@ struct agx_engine_config {
     uint64_t create_ms, resume_ms, stop_ms, delete_ms, look_deadline_ms, exec_start_ms;
     uint64_t abandon_ms; /* from a cancel to the moment where an operation is given up */
     uint64_t stop_grace_ms, exec_grace_ms;
+    uint64_t retry_first_ms, retry_max_ms; /* pauses before what failed is tried again */
     uint64_t log_head_max, log_tail_max;
     uint32_t sandboxes_per_uid, execs_per_uid; /* 0: no limit */
 };
+
+/* All but store, backend, log_root, the host's homes and our paths. */
+#define AGX_ENGINE_CONFIG_INIT                                                                     \
+    {                                                                                              \
+        .idle_ttl_ns = AGX_IDLE_TTL_NS, .cleanup_ttl_ns = AGX_CLEANUP_TTL_NS,                      \
+        .sweep_ms = AGX_SWEEP_MS, .look_ms = AGX_LOOK_MS, .watch = AGX_WATCH_CONFIG_INIT,          \
+        .create_ms = AGX_CREATE_MS, .resume_ms = AGX_RESUME_SANDBOX_MS, .stop_ms = AGX_STOP_MS,    \
+        .delete_ms = AGX_DELETE_MS, .look_deadline_ms = AGX_LOOK_DEADLINE_MS,                      \
+        .exec_start_ms = AGX_EXEC_START_MS, .abandon_ms = AGX_ABANDON_MS,                          \
+        .stop_grace_ms = AGX_STOP_GRACE_MS, .exec_grace_ms = AGX_EXEC_GRACE_MS,                    \
+        .retry_first_ms = AGX_RETRY_FIRST_MS, .retry_max_ms = AGX_RETRY_MAX_MS,                    \
+        .log_head_max = AGX_EXEC_LOG_HEAD, .log_tail_max = AGX_EXEC_LOG_TAIL,                      \
+    }
 
 /*
  * Loads the store, gives every record its restart, and serves; what the backend has to say comes
@@ -46,23 +63,19 @@ void agx_engine_close(struct agx_engine *e, agx_done_fn closed, void *user);
 
 /* ---- reads ---- */
 
-/* A sandbox as it is committed. Borrowed until the loop's turn ends. */
-struct agx_sandbox_view {
-    const struct agx_sandbox *sandbox; /* id, spec, created, owner: its `life` is not for reading */
-    const struct agx_life *life;
-};
-
-/* -AGX_NOT_FOUND with the reason's message. */
-int agx_engine_find(struct agx_engine *e, const char *id, struct agx_sandbox_view *ret,
+/* The sandbox as it is committed, borrowed until the callback in which this is called returns.
+ * -AGX_NOT_FOUND with the reason's message. */
+int agx_engine_find(struct agx_engine *e, const char *id, const struct agx_sandbox **ret,
                     struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Lists in the order of agx_sandbox_order(): calls `visit` for those behind the sandbox `after`
- * (NULL: from the first), at most `max`. visit: 0 go on, positive: enough.
+ * Lists in the order of agx_sandbox_order(): calls `visit` for those behind the given place
+ * (after_id NULL: from the first), at most `max`; 0: all. The sandbox of that place may be gone.
+ * visit: 0 go on, positive: enough.
  */
-typedef int (*agx_sandbox_visit_fn)(void *user, const struct agx_sandbox_view *v);
-int agx_engine_list(struct agx_engine *e, const struct agx_stamp *after_created,
-                    const char *after_id, size_t max, agx_sandbox_visit_fn visit, void *user);
+typedef int (*agx_sandbox_visit_fn)(void *user, const struct agx_sandbox *sb);
+void agx_engine_list(struct agx_engine *e, int64_t after_created_ns, const char *after_id,
+                     size_t max, agx_sandbox_visit_fn visit, void *user);
 
 /* An exec as it is committed, from memory while it is active, else from the store. The caller owns
  * it. `ret_sequence` is its sandbox's newest. */
@@ -71,8 +84,8 @@ int agx_engine_exec_find(struct agx_engine *e, const char *exec_id, struct agx_e
 
 /* Active execs by id; `sandbox_id` NULL: of all. */
 typedef int (*agx_exec_visit_fn)(void *user, const struct agx_exec *exec, uint64_t sequence);
-int agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
-                         void *user);
+void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
+                          void *user);
 
 /* ---- requests ---- */
 
@@ -81,10 +94,10 @@ int agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_
 struct agx_answer {
     struct agx_error *error;
     enum agx_reason reason;
-    const char *reason_id;           /* the id of the reason's metadata */
-    struct agx_sandbox_view view;    /* create, stop, resume, delete */
-    const char *exec_id;             /* exec_create */
-    const char *out_path, *err_path; /* exec_create: of its logs */
+    const char *reason_id;             /* the id of the reason's metadata */
+    const struct agx_sandbox *sandbox; /* create, stop, resume, delete: as it is committed */
+    const char *exec_id;               /* exec_create */
+    const char *out_path, *err_path;   /* exec_create: of its logs */
 };
 typedef void (*agx_answer_fn)(void *user, const struct agx_answer *a);
 
