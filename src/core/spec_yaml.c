@@ -495,8 +495,8 @@ static int join(struct agx_spec *spec, struct agx_str yaml, const struct agx_spe
     return agx_spec_merge(spec, create ? create : &none, err);
 }
 
-int agx_spec_from_request(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
-                          const struct agx_spec_host *host, struct agx_error **err)
+int agx_spec_join(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
+                  struct agx_error **err)
 {
     struct agx_spec spec;
     int r;
@@ -505,8 +505,6 @@ int agx_spec_from_request(struct agx_spec *ret, struct agx_str yaml, const struc
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "create_spec is required");
     agx_spec_init(&spec);
     r = join(&spec, yaml, create, err);
-    if (r == 0)
-        r = agx_spec_accept(&spec, host, err);
     if (r < 0)
         agx_spec_done(&spec);
     else

@@ -14,10 +14,10 @@ int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes,
 
 /*
  * All that a request to create a sandbox says about it: its YAML file (empty: none) under its
- * create_spec (NULL: none), joined and checked in the order that clients know. On success *ret may
- * be stored.
+ * create_spec (NULL: none), joined. agx_spec_accept() checks the whole; that order is the one that
+ * clients know. Nothing is to be freed on failure.
  */
-int agx_spec_from_request(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
-                          const struct agx_spec_host *host, struct agx_error **err) AGX_MUST_CHECK;
+int agx_spec_join(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
+                  struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

@@ -304,34 +304,47 @@ static int look(void *user, const char *path, enum agx_path_kind *ret, struct ag
     return 0;
 }
 
+/* What becomes of a request's file and spec. */
+static int from_request(struct agx_spec *ret, struct agx_str yaml, const struct agx_spec *create,
+                        const struct agx_spec_host *host, struct agx_error **err)
+{
+    int r = agx_spec_join(ret, yaml, create, err);
+
+    if (r == 0) {
+        r = agx_spec_accept(ret, host, err);
+        if (r < 0)
+            agx_spec_done(ret);
+    }
+    return r;
+}
+
 TEST(spec_request_joins_file_and_spec_and_checks_the_whole)
 {
     static const struct agx_spec_host host = { "/home/me", "/home/agbox", look, NULL };
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
     struct agx_spec create, s;
 
-    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), NULL, &host, &err));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, from_request(&s, AGX_STR(""), NULL, &host, &err));
     ASSERT_CSTR("create_spec is required", err->message);
     err = agx_error_free(err);
     agx_spec_init(&create);
-    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), &create, &host, &err));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, from_request(&s, AGX_STR(""), &create, &host, &err));
     ASSERT_CSTR("create_spec.image is required", err->message);
     err = agx_error_free(err);
     ASSERT_CODE(AGX_INVALID_ARGUMENT,
-                agx_spec_from_request(&s, AGX_STR("envs: {}\n"), &create, &host, &err));
+                from_request(&s, AGX_STR("envs: {}\n"), &create, &host, &err));
     ASSERT_CSTR("create_spec.image is required", err->message);
     err = agx_error_free(err);
-    ASSERT_CODE(AGX_INVALID_ARGUMENT,
-                agx_spec_from_request(&s, AGX_STR("a: b\n"), &create, &host, &err));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, from_request(&s, AGX_STR("a: b\n"), &create, &host, &err));
     ASSERT_MESSAGE(err, "invalid config_yaml: line 1: field a not found");
 
-    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("image: x\nmounts: [{source: ~/a, target: /b}]\n"),
-                                    NULL, &host, NULL));
+    ASSERT_OK(from_request(&s, AGX_STR("image: x\nmounts: [{source: ~/a, target: /b}]\n"), NULL,
+                           &host, NULL));
     ASSERT_CSTR("x", s.image);
     ASSERT_CSTR("/home/me/a", s.mounts[0].source);
     agx_spec_done(&s);
     ASSERT_OK(agx_text_set(&create.image, "y", NULL));
-    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("image: x\ngpus: all\n"), &create, &host, NULL));
+    ASSERT_OK(from_request(&s, AGX_STR("image: x\ngpus: all\n"), &create, &host, NULL));
     ASSERT_CSTR("y", s.image);
     ASSERT_CSTR("all", s.gpus);
     agx_spec_done(&s);
@@ -347,9 +360,8 @@ TEST(spec_request_forgives_tools_named_twice_only_with_a_file)
     ASSERT_OK(agx_text_set(&create.image, "y", NULL));
     ASSERT_OK(agx_words_add(&create.builtin_tools, AGX_STR("uv"), NULL));
     ASSERT_OK(agx_words_add(&create.builtin_tools, AGX_STR("uv"), NULL));
-    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_from_request(&s, AGX_STR(""), &create, &host, NULL));
-    ASSERT_OK(agx_spec_from_request(&s, AGX_STR("builtin_tools: [git, uv, git]\n"), &create, &host,
-                                    NULL));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, from_request(&s, AGX_STR(""), &create, &host, NULL));
+    ASSERT_OK(from_request(&s, AGX_STR("builtin_tools: [git, uv, git]\n"), &create, &host, NULL));
     ASSERT_UINT(2, s.builtin_tools.len);
     agx_spec_done(&s);
     agx_spec_done(&create);
