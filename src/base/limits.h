@@ -357,4 +357,31 @@
 /* A message of a backend in a record or event: it is told to every subscriber. */
 #define AGX_FAILURE_TEXT_MAX 1024
 
+/* Sandboxes or execs that a list looks at in one go: about half a millisecond. */
+#define AGX_LIST_SLICE 128
+
+/* What lists, old events and the like may take of one turn of the loop, together. */
+#define AGX_SLICES_TURN_US 1000
+
+/* Sandboxes in a page, and its size from which on no more are added: well below what a client takes
+ * in one message. */
+#define AGX_PAGE_MAX 1000
+#define AGX_PAGE_BYTES_MAX ((size_t)1 << 20)
+
+/* Events that one stream sends in one go. */
+#define AGX_FEED_PAGE 64
+
+/* Events that a watch does not want, until its client is told how far it has come. */
+#define AGX_WATCH_SKIP_MAX 1000
+
+/* Event streams and waits of one user at a time: the ten thousand that are promised, and some. */
+#define AGX_SUBSCRIBERS_PER_UID 12000
+
+/* Bytes of a command's output, or of a backup, in one message. */
+#define AGX_OUTPUT_CHUNK ((size_t)32 << 10)
+#define AGX_BACKUP_CHUNK ((size_t)64 << 10)
+
+/* How often output that is followed is looked at although inotify tells of news. */
+#define AGX_OUTPUT_POLL_MS 1000
+
 #endif

@@ -1,0 +1,66 @@
+/*
+ * slices.c: a ring of slices and an idle handle, which makes the loop turn while there are any.
+ *
+ * In each turn every slice has its go at most once, in the order in which they came, and no more is
+ * begun when the turn has used its time.
+ */
+#include "daemon/slices.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+static void on_turn(uv_idle_t *h)
+{
+    struct agx_slices *q = container_of(h, struct agx_slices, turn);
+    uint64_t end_us = agx_clock_us() + AGX_SLICES_TURN_US;
+
+    for (size_t n = q->len; n > 0 && q->len > 0; n--) {
+        struct agx_slice *s = q->ring.next;
+
+        agx_slices_remove(q, s);
+        s->run(s);
+        if (agx_clock_us() >= end_us)
+            break;
+    }
+}
+
+void agx_slices_open(struct agx_slices *q, struct agx_loop *l)
+{
+    *q = (struct agx_slices){ 0 };
+    q->ring.prev = q->ring.next = &q->ring;
+    (void)uv_idle_init(agx_loop_uv(l), &q->turn);
+}
+
+void agx_slices_add(struct agx_slices *q, struct agx_slice *s)
+{
+    if (s->next)
+        return;
+    s->next = &q->ring;
+    s->prev = q->ring.prev;
+    s->prev->next = s;
+    q->ring.prev = s;
+    if (q->len++ == 0)
+        (void)uv_idle_start(&q->turn, on_turn);
+}
+
+void agx_slices_remove(struct agx_slices *q, struct agx_slice *s)
+{
+    if (!s->next)
+        return;
+    s->prev->next = s->next;
+    s->next->prev = s->prev;
+    s->prev = s->next = NULL;
+    if (--q->len == 0)
+        (void)uv_idle_stop(&q->turn);
+}
+
+void agx_slices_close(struct agx_slices *q, uv_close_cb closed, void *data)
+{
+    assert(q->len == 0);
+    q->turn.data = data;
+    uv_close((uv_handle_t *)&q->turn, closed);
+}
