@@ -287,6 +287,10 @@
 /* How long closing the store waits for a backup that is being written. */
 #define AGX_STORE_BACKUP_STOP_MS 2000
 
+/* Memory for one message while it is read: a few bytes of protobuf can stand for a hundred in
+ * memory. A request of the largest command and environment takes half of it. */
+#define AGX_WIRE_MEMORY_MAX ((size_t)32 << 20)
+
 /* Words of a command or list, pairs of a map: a command line of all files in a large tree fits; a
  * map is kept sorted, which costs more for each. */
 #define AGX_WORDS_MAX 65536

@@ -2,16 +2,16 @@
  * descriptor.c: walks serialized FileDescriptorProtos for the names in them.
  *
  * protobuf-c has no code for google/protobuf/descriptor.proto, and all that is needed are names: so
- * this reads the wire format itself: a key (field number and type), then a number or a length and
- * that many bytes.
+ * this reads the wire format itself.
  */
 #include "wire/descriptor.h"
 
 #include "base/buf.h"
+#include "wire/field.h"
 
 #include "base/banned.h"
 
-enum { NAME_MAX_BYTES = 1024, TYPE_VARINT = 0, TYPE_FIXED64 = 1, TYPE_BYTES = 2, TYPE_FIXED32 = 5 };
+enum { NAME_MAX_BYTES = 1024 };
 
 /* Field numbers of google/protobuf/descriptor.proto. */
 enum {
@@ -41,44 +41,15 @@ void agx_descriptors_init(struct agx_descriptors *d)
     agx_map_init(&d->symbols, seed);
 }
 
-static bool read_varint(struct agx_str *in, uint64_t *ret)
-{
-    uint64_t value = 0;
-
-    for (unsigned shift = 0; shift < 64 && in->len > 0; shift += 7) {
-        uint8_t byte = (uint8_t)in->ptr[0];
-
-        *in = agx_str_skip(*in, 1);
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *ret = value;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The next field that holds bytes; others are stepped over. False at the end, and at a fault. */
 static bool next_field(struct agx_str *in, uint64_t *ret_number, struct agx_str *ret_bytes)
 {
-    uint64_t key, n;
+    struct agx_field field;
 
-    while (in->len > 0 && read_varint(in, &key)) {
-        unsigned type = key & 7;
-
-        n = type == TYPE_FIXED64 ? 8 : 4;
-        if (type == TYPE_VARINT) {
-            if (!read_varint(in, &n))
-                return false;
-            continue;
-        }
-        if ((type == TYPE_BYTES && !read_varint(in, &n)) || n > in->len ||
-            (type != TYPE_BYTES && type != TYPE_FIXED32 && type != TYPE_FIXED64))
-            return false;
-        *ret_bytes = (struct agx_str){ in->ptr, (size_t)n };
-        *ret_number = key >> 3;
-        *in = agx_str_skip(*in, (size_t)n);
-        if (type == TYPE_BYTES)
+    while (agx_field_next(in, &field)) {
+        *ret_number = field.number;
+        *ret_bytes = field.bytes;
+        if (field.type == AGX_FIELD_BYTES)
             return true;
     }
     return false;

@@ -10,11 +10,17 @@
 #include "base/buf.h"
 #include "core/exec.h"
 
-/* All but what is not stored: life.running and life.active_execs are NONE and 0 in what was read.
- */
+/* What never changes of a sandbox: id, owner, created, spec. In what was read, `life` is that of a
+ * record that was just made, until the other half was read too. */
 int agx_sandbox_record_encode(struct agx_buf *out, const struct agx_sandbox *sb) AGX_MUST_CHECK;
 int agx_sandbox_record_decode(struct agx_sandbox *sb, struct agx_str bytes,
                               struct agx_error **err) AGX_MUST_CHECK;
+
+/* What changes, all but `running` and `active_execs`, which are NONE and 0 in what was read. `sb`
+ * comes from the function above, and stays as it was after a failure. */
+int agx_life_record_encode(struct agx_buf *out, const struct agx_life *life) AGX_MUST_CHECK;
+int agx_life_record_decode(struct agx_sandbox *sb, struct agx_str bytes,
+                           struct agx_error **err) AGX_MUST_CHECK;
 
 /* All but `running`, which is NONE in what was read. */
 int agx_exec_record_encode(struct agx_buf *out, const struct agx_exec *e) AGX_MUST_CHECK;

@@ -1,0 +1,27 @@
+/* spec_wire_internal.h: CreateSpec and its parts, which stand in requests, handles and records. */
+#ifndef AGX_WIRE_SPEC_WIRE_INTERNAL_H
+#define AGX_WIRE_SPEC_WIRE_INTERNAL_H
+
+#include "core/spec.h"
+#include "wire/pack_internal.h"
+#include "wire/unpack_internal.h"
+
+#include "agbox_v1_service.pb-c.h"
+
+/* Fills in a message that was initialised. */
+void agx_spec_pack(struct agx_pack *p, Agbox__V1__CreateSpec *m, const struct agx_spec *s);
+
+/* Companions as an array of pointers; with or without their environments. */
+Agbox__V1__CompanionContainerSpec **
+agx_companions_pack(struct agx_pack *p, const struct agx_spec *s, bool envs, size_t *ret_n);
+
+/* `s` is initialised; what is in it is the caller's also after a failure. */
+int agx_spec_unpack(struct agx_unpack *u, const Agbox__V1__CreateSpec *m,
+                    struct agx_spec *s) AGX_MUST_CHECK;
+
+/* Adds companions to a spec that has none. */
+int agx_companions_unpack(struct agx_unpack *u, size_t n,
+                          Agbox__V1__CompanionContainerSpec *const *items,
+                          struct agx_spec *s) AGX_MUST_CHECK;
+
+#endif
