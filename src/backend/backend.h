@@ -18,6 +18,7 @@
  *  (5) Its world outlives the daemon: after agx_backend_close(), or a kill -9, everything runs on,
  *      and a new backend object on the same world finds it.
  *  (6) Nothing it did not make is touched.
+ *  (7) When `exited` comes, or `gone`, the logs of that exec are complete.
  *
  * Loop thread only. Deadlines are the caller's: it cancels.
  */
@@ -29,7 +30,11 @@
 #include "loop/loop.h"
 
 struct agx_backend;
-struct agx_backend_op;
+
+/* What a call started, until its last hook. Embedded first by implementations. */
+struct agx_backend_op {
+    struct agx_backend *backend;
+};
 
 /* An operation on a sandbox. */
 struct agx_backend_request {
@@ -41,8 +46,8 @@ struct agx_backend_request {
 struct agx_backend_hooks {
     /* The work has really begun: CREATE only (SANDBOX_PREPARING). May be NULL. */
     void (*begun)(void *user);
-    /* A companion became ready (error NULL) or failed; `companion` is its place in the spec. Also
-     * after `done` of a CREATE or RESUME is not allowed: later news come by agx_backend_news. */
+    /* CREATE, RESUME: a companion became ready (error NULL) or failed; `companion` is its place in
+     * the spec. What happens to it after `done` is news. The callee owns `error`. May be NULL. */
     void (*companion)(void *user, size_t companion, struct agx_error *error);
     agx_done_fn done;
 };
@@ -60,6 +65,8 @@ struct agx_backend_exec {
     struct agx_backend_log out, err;
 };
 
+/* `begun` at most once, and not for one that is found at its end; then one of the others. The
+ * callee owns `error`. All but `unknown` of a start are required. */
 struct agx_backend_exec_hooks {
     void (*begun)(void *user);                            /* it runs (started, or adopted) */
     void (*refused)(void *user, struct agx_error *error); /* START: could not be started; the end */
@@ -76,15 +83,11 @@ struct agx_backend_seen {
     size_t companions_len;
 };
 
-/* Called for each; then `done`. */
+/* Called for each, of a single one exactly once (MISSING: there is none); then `done`. */
 typedef void (*agx_backend_seen_fn)(void *user, const struct agx_backend_seen *seen);
 
 /* Something about this sandbox may have changed by itself: look at it. NULL: at all of them. */
 typedef void (*agx_backend_news_fn)(void *user, const char *sandbox_id);
-
-struct agx_backend_usage {
-    uint64_t memory_bytes, cpu_ns, pids;
-};
 
 struct agx_backend_ops {
     const char *name; /* "fake" */
@@ -116,8 +119,9 @@ struct agx_backend_ops {
 struct agx_backend {
     const struct agx_backend_ops *ops;
     struct agx_loop *loop;
-    agx_backend_news_fn news; /* NULL: nobody listens */
+    agx_backend_news_fn news; /* its owner's; NULL: nobody listens */
     void *news_user;
+    bool closing;
 };
 
 /* The calls below are the daemon's; each is its op's with the arguments checked. */
@@ -125,7 +129,8 @@ int agx_backend_start(struct agx_backend *b, const struct agx_backend_request *q
                       const struct agx_backend_hooks *hooks, void *user,
                       struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Asks for an early end; `done` still comes. Of a CREATE what was made may be left for DELETE. */
+/* Asks for an early end; `done` still comes. Of a CREATE what was made may be left for DELETE. An
+ * exec's op is not cancelled but killed: nothing happens. */
 void agx_backend_cancel(struct agx_backend_op *op);
 
 /* No hook will come any more, and `op` is dead for the caller. What it was doing may go on: see
@@ -145,12 +150,13 @@ int agx_backend_exec_start(struct agx_backend *b, const struct agx_backend_exec 
                            struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 /* TERM to the whole group, after the grace KILL; `gone` when no process is left, also when there
- * was none. The exec's own `exited` comes too, before or after. */
+ * was none or no such exec. The exec's own `exited` comes too, before or after. */
 int agx_backend_exec_kill(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                           uint64_t grace_ms, agx_done_fn gone, void *user,
                           struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Bytes for its standard input, in order; `taken` when the next may come. -AGX_NOT_FOUND in it: no
+/* Bytes for its standard input, in order, up to AGX_BACKEND_WRITE_MAX; `taken` when the next may
+ * come. -AGX_NOT_FOUND in it: no
  * such exec, or its input is closed. */
 int agx_backend_exec_write(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                            struct agx_str data, bool eof, agx_done_fn taken, void *user,
@@ -163,7 +169,8 @@ int agx_backend_forget_exec(struct agx_backend *b, const char *sandbox_id, const
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
                       struct agx_error **err) AGX_MUST_CHECK;
 
-/* Abandons what runs; the world goes on. `closed` may be NULL. */
+/* Abandons what runs: no hook comes any more but `closed` (may be NULL), and the backend is gone
+ * then. The world goes on. */
 void agx_backend_close(struct agx_backend *b, agx_done_fn closed, void *user);
 
 #endif

@@ -310,6 +310,9 @@
  * have one at most. */
 #define AGX_YAML_DIRECTIVES_MAX 16
 
+/* Bytes for a command's input in one call: several pipes full, and below any message of ours. */
+#define AGX_BACKEND_WRITE_MAX ((size_t)1 << 20)
+
 /* A main process that fails for longer than the window is given up; one that ran for the stable
  * time has recovered. As the peer has them. */
 #define AGX_CRASH_WINDOW_MS 300000
