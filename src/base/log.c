@@ -27,6 +27,7 @@ enum { TAIL = 1 + sizeof(CUT_JSON) - 1 + 2, ROOM = AGX_LOG_LINE_MAX - TAIL };
 _Atomic int agx_log_threshold = AGX_LOG_INFO;
 static _Atomic int sink_fd = STDERR_FILENO;
 static _Atomic int sink_format = AGX_LOG_LOGFMT;
+static const char *_Atomic sink_daemon;
 
 static const char *const level_names[] = {
     [AGX_LOG_DEBUG] = "debug",
@@ -48,6 +49,7 @@ struct line {
 void agx_log_setup(const struct agx_log_config *c)
 {
     atomic_store(&sink_fd, c->fd);
+    atomic_store(&sink_daemon, c->daemon);
     atomic_store(&sink_format, (int)c->format);
     atomic_store(&agx_log_threshold, (int)c->level);
 }
@@ -278,12 +280,17 @@ static void finish(struct line *l)
 void agx_log_emit(enum agx_log_level level, const struct agx_log_field *fields, size_t n)
 {
     struct line l = { .json = atomic_load(&sink_format) == AGX_LOG_JSON };
+    const char *daemon = atomic_load(&sink_daemon);
     char time_text[AGX_CLOCK_TEXT_SIZE];
     int saved = errno;
     ssize_t w;
 
     add_text(&l, "time", agx_str_from(agx_clock_format(agx_clock_wall_ns(), time_text)));
     add_text(&l, "level", agx_str_from(level_names[level]));
+    if (daemon) {
+        add_text(&l, "daemon", agx_str_from(daemon));
+        add_text(&l, "version", AGX_STR(AGX_VERSION));
+    }
     for (size_t i = 0; i < n && !l.cut; i++)
         add_field(&l, &fields[i]);
     finish(&l);

@@ -31,6 +31,9 @@ struct agx_log_config {
     enum agx_log_level level; /* the lowest that is written */
     enum agx_log_format format;
     int fd; /* stays the caller's */
+    /* In every line when it is not NULL, with AGX_VERSION: daemon="agboxd" version="1.0". Outlives
+     * the log. */
+    const char *daemon;
 };
 #define AGX_LOG_CONFIG_INIT                                                                        \
     {                                                                                              \

@@ -73,6 +73,19 @@ TEST(log_json_prints_each_kind_of_field)
                json_of(fd, &b));
 }
 
+TEST(log_of_a_named_daemon_has_name_and_version_in_each_line)
+{
+    _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(10000);
+    _cleanup_close_ int fd = capture(AGX_LOG_JSON);
+    const struct agx_log_config c = { .format = AGX_LOG_JSON, .fd = fd, .daemon = "agboxd" };
+
+    agx_log_setup(&c);
+    AGX_LOG(AGX_LOG_INFO, "a.b");
+    ASSERT_STR(AGX_STR("\",\"level\":\"info\",\"daemon\":\"agboxd\",\"version\":\"" AGX_VERSION
+                       "\",\"event\":\"a.b\"}\n"),
+               json_of(fd, &b));
+}
+
 TEST(log_error_prints_the_code_and_the_whole_chain)
 {
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
