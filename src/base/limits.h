@@ -391,4 +391,25 @@
 /* How often output that is followed is looked at although inotify tells of news. */
 #define AGX_OUTPUT_POLL_MS 1000
 
+/* Sandboxes and running commands of one user: above the 10,000 that are measured, and a bound to
+ * what one user can make the daemon remember. */
+#define AGX_SANDBOXES_PER_UID 16384
+#define AGX_EXECS_PER_UID 16384
+
+/* Users that the daemon's configuration may name: a list that is searched for each connection. */
+#define AGX_ALLOW_UIDS_MAX 256
+
+/* Nodes of the daemon's configuration file: it has fewer keys, and all of those users. */
+#define AGX_CONFIG_NODES_MAX 2048
+
+/* The daemon's log: a file that an editor still opens, a few of them, and a look at its size that
+ * costs nothing. */
+#define AGX_LOG_FILE_MAX ((uint64_t)16 << 20)
+#define AGX_LOG_FILES_KEPT 4
+#define AGX_LOG_CHECK_MS 5000
+
+/* After SIGTERM: what is quick may finish, and five seconds are promised for all of it. */
+#define AGX_SHUTDOWN_GRACE_MS 2000
+#define AGX_SHUTDOWN_LIMIT_MS 4500
+
 #endif

@@ -48,6 +48,7 @@ struct agx_engine_config {
         .stop_grace_ms = AGX_STOP_GRACE_MS, .exec_grace_ms = AGX_EXEC_GRACE_MS,                    \
         .retry_first_ms = AGX_RETRY_FIRST_MS, .retry_max_ms = AGX_RETRY_MAX_MS,                    \
         .log_head_max = AGX_EXEC_LOG_HEAD, .log_tail_max = AGX_EXEC_LOG_TAIL,                      \
+        .sandboxes_per_uid = AGX_SANDBOXES_PER_UID, .execs_per_uid = AGX_EXECS_PER_UID             \
     }
 
 /*

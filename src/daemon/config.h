@@ -1,0 +1,66 @@
+/*
+ * config.h: the daemon's configuration: one table of keys, read from YAML and written as YAML.
+ *
+ * A key is "section.name", or a name at the top. What is not in the table is refused; a value that
+ * does not fit is refused with the file, the line, the key and what is allowed.
+ */
+#ifndef AGX_DAEMON_CONFIG_H
+#define AGX_DAEMON_CONFIG_H
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "daemon/engine.h"
+#include "rpc/server.h"
+#include "store/store_lmdb.h"
+
+/* User ids that may use the daemon beside its own and root's. */
+struct agx_config_uids {
+    uint32_t ids[AGX_ALLOW_UIDS_MAX];
+    size_t len;
+};
+
+/* Fields of the parts that no key sets are set by whoever opens them. */
+struct agx_config {
+    char *backend; /* "NAME" or "NAME:TARGET"; empty: none was chosen. Owned. */
+    bool compat;   /* serve the programs of agents-sandbox too */
+    struct agx_config_uids allow_uids;
+    struct agx_engine_config engine;
+    struct agx_rpc_config rpc;
+    struct agx_store_lmdb_config store;
+    uint32_t subscribers_per_uid; /* 0: no limit */
+    struct agx_log_config log;
+    uint64_t log_file_max;                         /* bytes of the log file before it is rotated */
+    uint32_t log_keep;                             /* rotated files that are kept */
+    uint64_t log_check_ms;                         /* how often the file's size is looked at */
+    uint64_t shutdown_grace_ms, shutdown_limit_ms; /* for calls under way; for all of it */
+};
+
+/* The defaults: those of the parts, and these. */
+#define AGX_CONFIG_INIT                                                                            \
+    {                                                                                              \
+        .engine = AGX_ENGINE_CONFIG_INIT, .rpc = AGX_RPC_CONFIG_INIT,                              \
+        .store = AGX_STORE_LMDB_CONFIG_INIT, .log = AGX_LOG_CONFIG_INIT,                           \
+        .subscribers_per_uid = AGX_SUBSCRIBERS_PER_UID, .log_file_max = AGX_LOG_FILE_MAX,          \
+        .log_keep = AGX_LOG_FILES_KEPT, .log_check_ms = AGX_LOG_CHECK_MS,                          \
+        .shutdown_grace_ms = AGX_SHUTDOWN_GRACE_MS, .shutdown_limit_ms = AGX_SHUTDOWN_LIMIT_MS     \
+    }
+
+/* Accepts NULL. */
+void agx_config_done(struct agx_config *c);
+
+/* Sets the keys that the file has. `name` stands for it in messages. -AGX_INVALID_ARGUMENT; some
+ * keys may have been set then. */
+int agx_config_read(struct agx_config *c, struct agx_str yaml, const char *name,
+                    struct agx_error **err) AGX_MUST_CHECK;
+
+/* One key, from the command line. */
+int agx_config_set(struct agx_config *c, const char *key, const char *value,
+                   struct agx_error **err) AGX_MUST_CHECK;
+
+/* What no key can see alone. */
+int agx_config_check(const struct agx_config *c, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Appends all keys with their values and what they mean: YAML that reads back as the same. */
+int agx_config_print(const struct agx_config *c, struct agx_buf *out) AGX_MUST_CHECK;
+
+#endif

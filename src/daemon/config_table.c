@@ -1,0 +1,137 @@
+/* config_table.c: every key, once: where it is stored, what is allowed, its meaning. */
+#include "daemon/config_internal.h"
+
+#include "base/banned.h"
+
+/* Longer than any of them has a use for, and far from where sums overflow. */
+#define SPAN_MAX_MS ((uint64_t)3650 * 24 * 3600 * 1000)
+#define NS_PER_MS 1000000u
+#define NS_PER_S 1000000000u
+#define SPAN_MAX_NS (SPAN_MAX_MS * NS_PER_MS)
+#define COUNT_MAX 1000000000u
+#define SIZE_MAX_BYTES ((uint64_t)1 << 50)
+
+#define AT(field)                                                                                  \
+    .offset = offsetof(struct agx_config, field),                                                  \
+    .width = sizeof(((struct agx_config *)NULL)->field)
+
+#define FLAG(key, field, text)                                                                     \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_FLAG, AT(field), .max = 1, .means = (text)               \
+    }
+#define COUNT(key, field, least, most, text)                                                       \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_COUNT, AT(field), .min = (least), .max = (most),         \
+        .means = (text)                                                                            \
+    }
+#define SIZE(key, field, least, most, text)                                                        \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_SIZE, AT(field), .min = (least), .max = (most),          \
+        .means = (text)                                                                            \
+    }
+#define SPAN(key, field, unit, least, most, text)                                                  \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_SPAN, AT(field), .unit_ns = (unit), .min = (least),      \
+        .max = (most), .means = (text)                                                             \
+    }
+/* In milliseconds, at least one. */
+#define SPAN_MS(key, field, text) SPAN(key, field, NS_PER_MS, 1, SPAN_MAX_MS, text)
+#define CHOICE(key, field, list, text)                                                             \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_CHOICE, AT(field), .words = (list),                      \
+        .max = AGX_ARRAY_LEN(list) - 2, .means = (text)                                            \
+    }
+
+static const char *const compat_words[] = { "none", "agbox", NULL };
+static const char *const level_words[] = { "debug", "info", "warn", "error", NULL };
+static const char *const format_words[] = { "logfmt", "json", NULL };
+
+const struct agx_config_key agx_config_keys[] = {
+    { .name = "backend",
+      .kind = AGX_CONFIG_TEXT,
+      AT(backend),
+      .means = "what makes sandboxes: NAME, or NAME:TARGET" },
+    CHOICE("compat", compat, compat_words,
+           "whose programs to serve beside our own: none, or agbox (agents-sandbox)"),
+    { .name = "allow_uids",
+      .kind = AGX_CONFIG_UIDS,
+      AT(allow_uids),
+      .means =
+          "users who may use the daemon, beside its own and root, by their numbers; the socket "
+          "is then open to all of the machine and each caller's user is looked at" },
+
+    CHOICE("log.level", log.level, level_words, "the least that is written"),
+    CHOICE("log.format", log.format, format_words, "logfmt for people, json for programs"),
+    SIZE("log.max_size", log_file_max, 1, SIZE_MAX_BYTES,
+         "a log file of this size is put aside as agentixd.log.1"),
+    COUNT("log.keep", log_keep, 0, 1000, "how many of those are kept"),
+    SPAN_MS("log.check", log_check_ms, "how often the file's size is looked at"),
+
+    SIZE("limits.message", rpc.message_max, 1 << 10, AGX_MESSAGE_MAX, "the largest request"),
+    COUNT("limits.connections", rpc.conns_max, 1, COUNT_MAX,
+          "clients at a time; fewer where the limit of open files is lower"),
+    COUNT("limits.streams", rpc.streams_max, 1, 1 << 20, "calls at a time on one connection"),
+    COUNT("limits.sandboxes_per_uid", engine.sandboxes_per_uid, 0, COUNT_MAX,
+          "sandboxes of one user; 0: no limit"),
+    COUNT("limits.execs_per_uid", engine.execs_per_uid, 0, COUNT_MAX,
+          "commands of one user that run at a time; 0: no limit"),
+    COUNT("limits.subscribers_per_uid", subscribers_per_uid, 0, COUNT_MAX,
+          "streams of events of one user; 0: no limit"),
+
+    SPAN("sandbox.idle_ttl", engine.idle_ttl_ns, 1, 0, SPAN_MAX_NS,
+         "stop a sandbox that nobody used for so long; 0: never"),
+    SPAN("sandbox.cleanup_ttl", engine.cleanup_ttl_ns, 1, 1, SPAN_MAX_NS,
+         "how long a deleted sandbox and its events can still be read"),
+    SPAN_MS("sandbox.sweep", engine.sweep_ms, "how often those two are looked at"),
+    SPAN_MS("sandbox.look", engine.look_ms,
+            "how often the backend is asked what runs, without news from it"),
+    SPAN("sandbox.stop_grace", engine.stop_grace_ms, NS_PER_MS, 0, SPAN_MAX_MS,
+         "from TERM to KILL when a sandbox is stopped"),
+
+    SPAN("exec.grace", engine.exec_grace_ms, NS_PER_MS, 0, SPAN_MAX_MS,
+         "from TERM to KILL when a command is cancelled or past its deadline"),
+    SIZE("exec.log_head", engine.log_head_max, 1, SIZE_MAX_BYTES,
+         "of what a command prints, the first so many bytes are kept"),
+    SIZE("exec.log_tail", engine.log_tail_max, 1, SIZE_MAX_BYTES, "and the last so many"),
+
+    SPAN_MS("crash.window", engine.watch.window_ms,
+            "a main process that fails for longer than this is given up"),
+    SPAN_MS("crash.stable", engine.watch.stable_ms, "one that ran for so long has recovered"),
+    SPAN_MS("crash.first_retry", engine.watch.first_retry_ms,
+            "before it is started again; doubles each time"),
+    SPAN_MS("crash.max_retry", engine.watch.max_retry_ms, "up to this"),
+
+    SPAN_MS("deadline.create", engine.create_ms,
+            "how long the backend may take for each of these; a create may pull an image"),
+    SPAN_MS("deadline.resume", engine.resume_ms, "after a stop"),
+    SPAN_MS("deadline.stop", engine.stop_ms, "the grace included"),
+    SPAN_MS("deadline.delete", engine.delete_ms, "the grace included"),
+    SPAN_MS("deadline.look", engine.look_deadline_ms, "asking what runs"),
+    SPAN_MS("deadline.exec_start", engine.exec_start_ms, "until a command runs"),
+    SPAN_MS(
+        "deadline.abandon", engine.abandon_ms,
+        "past its deadline an operation is cancelled; without an answer to that for so long, it "
+        "is given up"),
+
+    SPAN_MS("retry.first", engine.retry_first_ms,
+            "before what failed for want of disk or backend is tried again; doubles each time"),
+    SPAN_MS("retry.max", engine.retry_max_ms, "up to this"),
+
+    SIZE("store.map_size", store.map_bytes, 1 << 20, SIZE_MAX_BYTES,
+         "address space for the store at first; doubles as needed"),
+    SIZE("store.map_max", store.map_max, 1 << 20, SIZE_MAX_BYTES,
+         "and the size that its file may reach"),
+    SIZE("store.queue", store.queue_max, 1 << 20, SIZE_MAX_BYTES,
+         "bytes that may wait for the disk"),
+    FLAG("store.grouping", store.grouping,
+         "several requests share one write; off only to measure what that gains"),
+    SPAN("store.verify", store.verify_s, NS_PER_S, 1, SPAN_MAX_MS / 1000,
+         "how long the check after an unclean end may take"),
+
+    SPAN("shutdown.grace", shutdown_grace_ms, NS_PER_MS, 0, 4000,
+         "how long calls may go on after SIGTERM"),
+    SPAN("shutdown.limit", shutdown_limit_ms, NS_PER_MS, 1, 5000,
+         "and all of it may take, whatever clients and disks do"),
+};
+
+const size_t agx_config_keys_len = AGX_ARRAY_LEN(agx_config_keys);

@@ -1,0 +1,29 @@
+/*
+ * daemon.h: all parts of agentixd, opened in order, run, and closed in the reverse order.
+ *
+ *     lock, log, loop, store, backend, engine, server with its services, sockets, ready
+ *
+ * Nothing is touched before the lock is held; clients can connect when everything else stands.
+ */
+#ifndef AGX_DAEMON_DAEMON_H
+#define AGX_DAEMON_DAEMON_H
+
+#include "daemon/background.h"
+#include "daemon/config.h"
+#include "daemon/places.h"
+#include "daemon/systemd.h"
+
+struct agx_daemon_options {
+    const struct agx_config *config;
+    const struct agx_places *places;
+    const struct agx_places_agbox *agbox; /* NULL: not in compatibility mode */
+    const struct agx_systemd *systemd;
+    struct agx_background *background;
+    bool log_to_file; /* else to stderr */
+};
+
+/* Returns when a signal asked for the end, or with what kept it from starting. A second signal, or
+ * the limit for the end, exit from within. */
+int agx_daemon_run(const struct agx_daemon_options *o, struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

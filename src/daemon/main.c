@@ -1,0 +1,285 @@
+/* main.c: agentixd: options, environment, configuration file. */
+#include "daemon/daemon.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/banned.h"
+
+enum { EXIT_USAGE = 2, PRINT_MAX = 64 << 10 };
+
+/* The name under which unchanged programs start the daemon of agents-sandbox. */
+#define AGBOX_NAME "agboxd"
+
+static const char help[] =
+    "usage: agentixd [options]\n"
+    "\n"
+    "Keeps sandboxes: makes, stops, resumes and deletes them, and runs commands in them, for\n"
+    "programs that call it on its socket. Without --foreground it goes into the background once "
+    "it\n"
+    "is ready. Sandboxes run on when it ends, and it takes them up again when it starts.\n"
+    "\n"
+    "  --config FILE         configuration (default: agentix/config.yaml in XDG_CONFIG_HOME,\n"
+    "                        ~/.config or /etc)\n"
+    "  --backend NAME[:TARGET]\n"
+    "                        what makes the sandboxes\n"
+    "  --compat agbox        serve programs of agents-sandbox too, at their own socket\n"
+    "  --foreground          stay in the foreground and log to stderr\n"
+    "  --print-config        show the configuration that holds, with all its keys, and end\n"
+    "  --check-config        say what is wrong with the configuration, if anything, and end\n"
+    "  --help, --version\n"
+    "\n"
+    "Its socket is agentix/agentixd.sock in XDG_RUNTIME_DIR (root without it: /run), or\n"
+    "AGENTIX_SOCKET.\n";
+
+enum {
+    OPT_CONFIG = 1000,
+    OPT_BACKEND,
+    OPT_COMPAT,
+    OPT_FOREGROUND,
+    OPT_PRINT_CONFIG,
+    OPT_CHECK_CONFIG,
+    OPT_HELP,
+    OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+    { "config", required_argument, NULL, OPT_CONFIG },
+    { "backend", required_argument, NULL, OPT_BACKEND },
+    { "compat", required_argument, NULL, OPT_COMPAT },
+    { "foreground", no_argument, NULL, OPT_FOREGROUND },
+    { "print-config", no_argument, NULL, OPT_PRINT_CONFIG },
+    { "check-config", no_argument, NULL, OPT_CHECK_CONFIG },
+    { "help", no_argument, NULL, OPT_HELP },
+    { "version", no_argument, NULL, OPT_VERSION },
+    { NULL, 0, NULL, 0 },
+};
+
+struct options {
+    const char *config, *backend, *compat;
+    bool foreground, print_config, check_config;
+};
+
+struct program {
+    struct options options;
+    struct agx_config config;
+    struct agx_places places;
+    struct agx_places_agbox agbox;
+    struct agx_systemd systemd;
+};
+
+/* ---- options ---- */
+
+static void set_option(struct options *o, int option, const char *text)
+{
+    switch (option) {
+    case OPT_CONFIG:
+        o->config = text;
+        break;
+    case OPT_BACKEND:
+        o->backend = text;
+        break;
+    case OPT_COMPAT:
+        o->compat = text;
+        break;
+    case OPT_FOREGROUND:
+        o->foreground = true;
+        break;
+    case OPT_PRINT_CONFIG:
+        o->print_config = true;
+        break;
+    default:
+        o->check_config = true;
+    }
+}
+
+/* 0: go on; else the exit code and one. */
+static int read_options(struct options *o, int argc, char **argv)
+{
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+        if (c == OPT_HELP) {
+            (void)fputs(help, stdout);
+            return 1 + EXIT_SUCCESS;
+        }
+        if (c == OPT_VERSION) {
+            (void)printf("agentixd %s\n", AGX_VERSION);
+            return 1 + EXIT_SUCCESS;
+        }
+        if (c == '?')
+            break;
+        set_option(o, c, optarg);
+    }
+    if (c == -1 && optind == argc)
+        return 0;
+    if (c == -1)
+        (void)fprintf(stderr, "agentixd: unexpected argument '%s'\n", argv[optind]);
+    (void)fputs("agentixd: see agentixd --help\n", stderr);
+    return 1 + EXIT_USAGE;
+}
+
+/* As the program whose name we were started by: it takes no arguments and stays in front. */
+static int read_agbox_options(struct options *o, int argc)
+{
+    if (argc > 1) {
+        (void)fputs(AGBOX_NAME ": does not accept CLI path overrides or any other argument\n",
+                    stderr);
+        return 1 + EXIT_USAGE;
+    }
+    o->compat = "agbox";
+    o->foreground = true;
+    return 0;
+}
+
+static bool is_named(const char *argv0, const char *name)
+{
+    const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
+
+    return argv0 && strcmp(slash ? slash + 1 : argv0, name) == 0;
+}
+
+/* ---- configuration ---- */
+
+/* A file that was named must be there; the one of the default place need not. */
+static int read_config(struct program *p, struct agx_error **err)
+{
+    const char *path = p->options.config ? p->options.config : p->places.config_file;
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_YAML_MAX);
+    int r = agx_fd_read_file(AT_FDCWD, path, &text, err);
+
+    if (r == -AGX_NOT_FOUND && !p->options.config) {
+        *err = agx_error_free(*err);
+        return 0;
+    }
+    if (r < 0)
+        return agx_error_wrap(err, r, "read the configuration '%s'", path);
+    r = agx_config_read(&p->config, agx_buf_peek(&text), path, err);
+    return r;
+}
+
+static int configure(struct program *p, struct agx_error **err)
+{
+    int r = read_config(p, err);
+
+    if (r == 0 && p->options.backend)
+        r = agx_config_set(&p->config, "backend", p->options.backend, err);
+    if (r == 0 && p->options.compat)
+        r = agx_config_set(&p->config, "compat", p->options.compat, err);
+    return r < 0 ? r : agx_config_check(&p->config, err);
+}
+
+static int print_config(const struct agx_config *c, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(PRINT_MAX);
+    int r = agx_config_print(c, &text);
+
+    if (r < 0)
+        return agx_error_set(err, (enum agx_code) - r, "print the configuration");
+    return agx_fd_write_all(STDOUT_FILENO, agx_buf_peek(&text), err);
+}
+
+/* Paths, configuration, environment: what can be wrong before anything is touched. */
+static int prepare(struct program *p, struct agx_error **err)
+{
+    const struct agx_xdg x = {
+        .runtime_dir = getenv("XDG_RUNTIME_DIR"),
+        .data_home = getenv("XDG_DATA_HOME"),
+        .config_home = getenv("XDG_CONFIG_HOME"),
+        .home = getenv("HOME"),
+        .socket = getenv("AGENTIX_SOCKET"),
+        .uid = geteuid(),
+    };
+    int r = agx_places_init(&p->places, &x, err);
+
+    if (r == 0)
+        r = configure(p, err);
+    if (r == 0 && p->config.compat)
+        r = agx_places_agbox_init(&p->agbox, &x, err);
+    return r < 0 ? r : agx_systemd_init(&p->systemd, err);
+}
+
+/* ---- running ---- */
+
+/* Descriptors 0 to 2 exist, or the next file that is opened would become one of them. */
+static void fill_standard_fds(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static int run(struct program *p, struct agx_error **err)
+{
+    struct agx_background background = AGX_BACKGROUND_INIT;
+    const struct agx_daemon_options o = {
+        .config = &p->config,
+        .places = &p->places,
+        .agbox = p->config.compat ? &p->agbox : NULL,
+        .systemd = &p->systemd,
+        .background = &background,
+        .log_to_file = !p->options.foreground,
+    };
+    int r = 0;
+
+    (void)umask(077);
+    if (p->config.compat) {
+        p->config.log.daemon = AGBOX_NAME;
+        p->config.log.format = AGX_LOG_JSON;
+    }
+    agx_log_setup(&p->config.log);
+    if (!p->options.foreground)
+        r = agx_background_start(&background, err);
+    return r < 0 ? r : agx_daemon_run(&o, err);
+}
+
+static void program_done(struct program *p)
+{
+    agx_config_done(&p->config);
+    agx_places_done(&p->places);
+    agx_places_agbox_done(&p->agbox);
+    agx_systemd_done(&p->systemd);
+}
+
+static void complain(const char *name, const struct agx_error *err)
+{
+    char text[2048];
+
+    (void)fprintf(stderr, "%s: %s\n", name, agx_error_format(err, text, sizeof(text)));
+}
+
+int main(int argc, char **argv)
+{
+    struct program p = { .config = AGX_CONFIG_INIT };
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    bool as_agbox = argc > 0 && is_named(argv[0], AGBOX_NAME);
+    const char *name = as_agbox ? AGBOX_NAME : "agentixd";
+    int r, status = EXIT_SUCCESS;
+
+    fill_standard_fds();
+    r = as_agbox ? read_agbox_options(&p.options, argc) : read_options(&p.options, argc, argv);
+    if (r > 0)
+        return r - 1;
+    r = prepare(&p, &err);
+    if (r < 0)
+        status = EXIT_USAGE;
+    else if (p.options.print_config)
+        r = print_config(&p.config, &err);
+    else if (!p.options.check_config)
+        r = run(&p, &err);
+    /* In the foreground a failed start stands in the log, on the same stderr. */
+    if (r < 0 && (status == EXIT_USAGE || !p.options.foreground))
+        complain(name, err);
+    if (r < 0 && status == EXIT_SUCCESS)
+        status = EXIT_FAILURE;
+    program_done(&p);
+    return status;
+}
