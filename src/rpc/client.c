@@ -521,3 +521,13 @@ int agx_rpc_client_fd(const struct agx_rpc_client *c)
 {
     return c->fd;
 }
+
+short agx_rpc_client_events(const struct agx_rpc_client *c)
+{
+    return (short)(c->out.len > 0 ? POLLIN | POLLOUT : POLLIN);
+}
+
+bool agx_rpc_reply_ready(const struct agx_rpc_reply *r)
+{
+    return r->over || r->in.len > r->taken;
+}

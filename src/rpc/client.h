@@ -77,8 +77,13 @@ struct agx_str agx_rpc_reply_peek_details(const struct agx_rpc_reply *r);
 /* Cancels what goes on. Returns NULL and accepts it. */
 struct agx_rpc_reply *agx_rpc_reply_close(struct agx_rpc_reply *r);
 
-/* For a poll(2) of the caller's beside other things; readable: agx_rpc_reply_next() with wait_ms 0
- * may have something. */
+/*
+ * For a poll(2) of the caller's beside other things: wait for these events at that descriptor,
+ * unless a reply is ready: what comes for one reply may be read by a look at another. Afterwards
+ * agx_rpc_reply_next() with wait_ms 0 may have something.
+ */
 int agx_rpc_client_fd(const struct agx_rpc_client *c);
+short agx_rpc_client_events(const struct agx_rpc_client *c);
+bool agx_rpc_reply_ready(const struct agx_rpc_reply *r);
 
 #endif

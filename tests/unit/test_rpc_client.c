@@ -3,6 +3,7 @@
 #include "rpc/server.h"
 #include "tests/support/test.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -264,6 +265,28 @@ TEST(client_that_waits_a_while_learns_that_nothing_came)
     ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 0, &message, NULL));
     ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 20, &message, NULL));
     r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_reply_is_ready_when_a_look_at_another_has_read_it)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Hold" };
+    const struct agx_rpc_request e = { .path = "/t.T/Echo", .message = AGX_STR("x") };
+    struct agx_rpc_reply *held = NULL, *answered = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &held, NULL));
+    ASSERT_OK(agx_rpc_client_start(f.client, &e, &answered, NULL));
+    while (!agx_rpc_reply_ready(answered))
+        ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(held, 10, &message, NULL));
+    ASSERT_FALSE(agx_rpc_reply_ready(held));
+    ASSERT_INT(POLLIN, agx_rpc_client_events(f.client));
+    ASSERT_INT(1, agx_rpc_reply_next(answered, 0, &message, NULL));
+    ASSERT_STR(AGX_STR("x"), message);
+    held = agx_rpc_reply_close(held);
+    answered = agx_rpc_reply_close(answered);
     teardown(&f);
 }
 
