@@ -412,4 +412,19 @@
 #define AGX_SHUTDOWN_GRACE_MS 2000
 #define AGX_SHUTDOWN_LIMIT_MS 4500
 
+/* The command line: all pages of a list together, and the table that it prints of them: a hundred
+ * thousand sandboxes. */
+#define AGX_CLI_REPLY_MAX ((size_t)256 << 20)
+#define AGX_CLI_TABLE_MAX ((size_t)256 << 20)
+
+/* How long the command line waits: for an answer that needs no waiting, which a daemon under load
+ * still gives; for a daemon that starts, which checks its store after a crash; for one that another
+ * started; for one to stop, which takes 5 s at most; for one to come back in the middle of a wait;
+ * for a cancelled command's last output. */
+#define AGX_CLI_CALL_MS 30000
+#define AGX_CLI_START_MS 330000
+#define AGX_CLI_LOST_MS 10000
+#define AGX_CLI_STOP_MS 10000
+#define AGX_CLI_CANCEL_MS 1000
+
 #endif

@@ -1,30 +1,72 @@
-/* command.h: one subcommand of `agentix`: src/cli/cmd_<name>.c. */
+/*
+ * command.h: the commands of `agentix`: src/cli/cmd_<name>.c, and those of a group such as
+ * `agentix sandbox get`.
+ */
 #ifndef AGX_CLI_COMMAND_H
 #define AGX_CLI_COMMAND_H
+
+#include "base/xdg.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 enum {
     AGX_EXIT_OK = 0,
     AGX_EXIT_FAILED = 1,
     AGX_EXIT_USAGE = 2,
-    AGX_EXIT_INTERRUPTED = 130, /* as shells say for SIGINT */
+    AGX_EXIT_NOT_RUNNING = 3,   /* `agentix daemon status` */
+    AGX_EXIT_NO_CODE = 125,     /* a command ended without an exit code of its own */
+    AGX_EXIT_SIGNALLED = 128,   /* plus the signal, as shells say */
+    AGX_EXIT_INTERRUPTED = 130, /* by SIGINT */
+    AGX_EXIT_GOING = -1,        /* no exit status yet: go on */
 };
 
 /* What main() read of the environment: commands do not look there themselves. */
 struct agx_cli_env {
     const char *token; /* AGENTIX_TOKEN, or NULL */
+    struct agx_xdg xdg;
+    bool autostart; /* AGENTIX_AUTOSTART is not 0 */
 };
+
+struct agx_subcommand;
 
 struct agx_command {
     const char *name;
     const char *summary; /* one line of `agentix --help` */
-    const char *help;    /* `agentix help NAME` */
-    /* argv[0] is the command's name. Returns the exit status. */
+    /* `agentix help NAME`; NULL where there are subcommands, which describe themselves */
+    const char *help;
+    /* argv[0] is the command's name. Returns the exit status. NULL where there are subcommands. */
     int (*run)(int argc, char **argv, const struct agx_cli_env *env);
+    const struct agx_subcommand *subcommands; /* the last has no name; NULL: none */
 };
 
-extern const struct agx_command agx_cmd_call;
+/* What a subcommand is run with. */
+struct agx_cli {
+    const struct agx_cli_env *env;
+    const struct agx_command *command;
+    const struct agx_subcommand *sub;
+};
+
+struct agx_subcommand {
+    const char *name;
+    const char *usage;   /* what follows its name: "ID [--json]" */
+    const char *summary; /* one line, without a full stop */
+    const char *help;    /* the options and more, whole lines */
+    /* argv[0] is its name. Returns the exit status. */
+    int (*run)(const struct agx_cli *cli, int argc, char **argv);
+};
+
+extern const struct agx_command agx_cmd_call, agx_cmd_daemon, agx_cmd_exec, agx_cmd_sandbox,
+    agx_cmd_version;
 
 /* Prints "agentix NAME: message" and how to get help, on stderr; returns AGX_EXIT_USAGE. */
 int agx_cli_usage(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for a subcommand, with its usage. */
+int agx_cli_mistake(const struct agx_cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Prints its help on stdout. */
+void agx_cli_help(const struct agx_cli *cli);
 
 #endif

@@ -1,0 +1,442 @@
+/* attach.c: a command that runs while we stay. */
+#include "cli/attach.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "wire/method.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/banned.h"
+
+/* A piece of the input: half of what a pipe holds. */
+enum { INPUT_BYTES = 32 << 10 };
+
+/* ---- signals ---- */
+
+static void two_signals(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGTERM);
+}
+
+int agx_attach_init(struct agx_attach *s, struct agx_ctl *ctl, struct agx_error **err)
+{
+    sigset_t set;
+
+    *s = (struct agx_attach){ .ctl = ctl, .signal_fd = -1, .due_ms = UINT64_MAX };
+    two_signals(&set);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return agx_error_errno(err, errno, "block signals");
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signal_fd < 0 ? agx_error_errno(err, errno, "wait for signals") : 0;
+}
+
+/* The first asks for the end, the second does not wait for it. */
+static void take_signal(struct agx_attach *s)
+{
+    struct signalfd_siginfo info;
+
+    if (read(s->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    if (s->signal != 0)
+        s->abandoned = true;
+    s->signal = (int)info.ssi_signo;
+    s->due_ms = agx_clock_ms() + AGX_CLI_CANCEL_MS;
+}
+
+static bool is_given_up(const struct agx_attach *s)
+{
+    return s->abandoned || agx_clock_ms() >= s->due_ms;
+}
+
+/* -1: for ever. */
+static int patience_ms(const struct agx_attach *s)
+{
+    uint64_t now = agx_clock_ms();
+
+    if (s->due_ms == UINT64_MAX)
+        return -1;
+    return s->due_ms > now ? (int)(s->due_ms - now) : 0;
+}
+
+/* Waits until there is room for output; a signal ends the wait, and later the writing. */
+static bool may_write(void *user, int fd)
+{
+    struct agx_attach *s = user;
+
+    while (!is_given_up(s)) {
+        struct pollfd fds[] = { { .fd = fd, .events = POLLOUT },
+                                { .fd = s->signal_fd, .events = POLLIN } };
+
+        (void)poll(fds, AGX_ARRAY_LEN(fds), patience_ms(s));
+        if (fds[1].revents)
+            take_signal(s);
+        if (fds[0].revents)
+            return true;
+    }
+    return false;
+}
+
+/* Waits for the daemon, a signal, or something to read. */
+static void wait_for_something(struct agx_attach *s, bool with_input, bool *ret_input)
+{
+    struct pollfd fds[] = {
+        { .fd = s->signal_fd, .events = POLLIN },
+        { .fd = agx_rpc_client_fd(s->ctl->client),
+          .events = agx_rpc_client_events(s->ctl->client) },
+        { .fd = with_input ? STDIN_FILENO : -1, .events = POLLIN },
+    };
+
+    *ret_input = false;
+    if (poll(fds, AGX_ARRAY_LEN(fds), patience_ms(s)) < 0)
+        return;
+    if (fds[0].revents)
+        take_signal(s);
+    *ret_input = fds[2].revents != 0;
+}
+
+int agx_attach_call(struct agx_attach *s, const char *method, const struct agx_buf *request,
+                    struct agx_buf *reply, struct agx_error **err)
+{
+    struct agx_rpc_reply *answer = NULL;
+    struct agx_str message;
+    bool input;
+    int r = agx_ctl_start(s->ctl, method, request, &answer, err);
+
+    if (r < 0)
+        return r;
+    while ((r = agx_rpc_reply_next(answer, 0, &message, err)) == AGX_RPC_NOTHING_YET &&
+           !is_given_up(s))
+        wait_for_something(s, false, &input);
+    if (r == AGX_RPC_NOTHING_YET)
+        r = agx_error_set(err, AGX_CANCELLED, "interrupted before the daemon answered");
+    else if (r == 0)
+        r = agx_error_set(err, AGX_INTERNAL, "the daemon answered with nothing");
+    else if (r > 0)
+        r = agx_buf_append(reply, message) < 0 ? agx_cli_no_memory(err) : 0;
+    else
+        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(answer), err);
+    (void)agx_rpc_reply_close(answer);
+    return r;
+}
+
+/* ---- requests ---- */
+
+static int start_wait(struct agx_attach *s, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    const struct agx_wait_request q = { .id = (char *)s->exec_id, .timeout_ns = AGX_NS_UNSET };
+
+    if (agx_wait_exec_encode(&request, &q) < 0)
+        return agx_cli_no_memory(err);
+    return agx_ctl_start(s->ctl, AGX_METHOD_WAIT_EXEC, &request, &s->wait, err);
+}
+
+/* What has not come to its end, at first and over another connection. */
+static int start_all(struct agx_attach *s, struct agx_error **err)
+{
+    int r = s->ended ? 0 : start_wait(s, err);
+
+    for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(s->out); i++) {
+        if (!s->out[i].over)
+            r = agx_output_start(&s->out[i], s->ctl, err);
+    }
+    return r;
+}
+
+static void stop_all(struct agx_attach *s)
+{
+    for (size_t i = 0; i < AGX_ARRAY_LEN(s->out); i++)
+        agx_output_stop(&s->out[i]);
+    s->wait = agx_rpc_reply_close(s->wait);
+    s->cancel = agx_rpc_reply_close(s->cancel);
+    s->input = agx_rpc_reply_close(s->input);
+}
+
+void agx_attach_done(struct agx_attach *s)
+{
+    stop_all(s);
+    agx_exec_view_done(&s->view);
+    agx_closep(&s->signal_fd);
+}
+
+static int start_cancel(struct agx_attach *s, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+
+    if (agx_id_encode(&request, s->exec_id) < 0)
+        return agx_cli_no_memory(err);
+    return agx_ctl_start(s->ctl, AGX_METHOD_CANCEL_EXEC, &request, &s->cancel, err);
+}
+
+static int send_input(struct agx_attach *s, struct agx_str bytes, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    struct agx_input_request q = { .exec_id = (char *)s->exec_id,
+                                   .data = AGX_BUF_INIT(INPUT_BYTES),
+                                   .eof = bytes.len == 0 };
+    int r = agx_buf_append(&q.data, bytes);
+
+    if (r == 0)
+        r = agx_input_request_encode(&request, &q);
+    agx_buf_done(&q.data);
+    if (r < 0)
+        return agx_cli_no_memory(err);
+    s->has_input = bytes.len > 0;
+    return agx_ctl_start(s->ctl, AGX_METHOD_WRITE_EXEC_INPUT, &request, &s->input, err);
+}
+
+static int read_input(struct agx_attach *s, struct agx_error **err)
+{
+    char bytes[INPUT_BYTES];
+    ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (n < 0)
+        fprintf(stderr, "agentix: standard input: %s; the command gets no more of it\n",
+                strerror(errno));
+    return send_input(s, agx_str_bytes(bytes, n > 0 ? (size_t)n : 0), err);
+}
+
+/* ---- answers ---- */
+
+/* Each of these: 1: something came, 0: nothing did. */
+
+static int take_output(struct agx_attach *s, struct agx_output *o, struct agx_error **err)
+{
+    int r;
+
+    if (!o->reply)
+        return 0;
+    r = agx_output_take(o, s->ctl, 0, err);
+    if (o->over)
+        agx_output_stop(o);
+    return r < 0 ? r : r != AGX_RPC_NOTHING_YET;
+}
+
+static int take_wait(struct agx_attach *s, struct agx_error **err)
+{
+    struct agx_str message;
+    int r;
+
+    if (!s->wait)
+        return 0;
+    r = agx_rpc_reply_next(s->wait, 0, &message, err);
+    if (r == AGX_RPC_NOTHING_YET)
+        return 0;
+    if (r == 0)
+        r = agx_error_set(err, AGX_INTERNAL, "the daemon ended the wait without an answer");
+    else if (r > 0)
+        r = agx_exec_view_decode(&s->view, message, NULL, err);
+    else
+        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(s->wait), err);
+    if (r < 0)
+        return r;
+    s->ended = true;
+    s->wait = agx_rpc_reply_close(s->wait);
+    return 1;
+}
+
+/* A command that has ended by itself keeps its own exit code. */
+static int take_cancel(struct agx_attach *s, struct agx_error **err)
+{
+    struct agx_error *why = NULL;
+    struct agx_str message;
+    int r;
+
+    if (!s->cancel)
+        return 0;
+    r = agx_rpc_reply_next(s->cancel, 0, &message, &why);
+    if (r == AGX_RPC_NOTHING_YET)
+        return 0;
+    if (r < 0)
+        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(s->cancel), &why);
+    s->cancel = agx_rpc_reply_close(s->cancel);
+    if (r < 0 && strcmp(s->ctl->reason, "EXEC_ALREADY_TERMINAL") == 0) {
+        s->signal = 0;
+        s->due_ms = UINT64_MAX;
+        r = 0;
+    }
+    if (r >= 0)
+        agx_error_free(why);
+    else
+        agx_error_propagate(err, &why);
+    return r < 0 ? r : 1;
+}
+
+/* Input that the command no longer takes is no error: it has ended, or closed its end. */
+static int take_input(struct agx_attach *s, struct agx_error **err)
+{
+    struct agx_error *why = NULL;
+    struct agx_str message;
+    int r;
+
+    if (!s->input)
+        return 0;
+    r = agx_rpc_reply_next(s->input, 0, &message, &why);
+    if (r == AGX_RPC_NOTHING_YET)
+        return 0;
+    if (r == -AGX_UNAVAILABLE) {
+        agx_error_free(why);
+        return agx_error_set(
+            err, AGX_DATA_LOSS,
+            "the daemon went away while input was on its way to the command, which "
+            "runs on; `agentix exec logs -f %s` follows it",
+            s->exec_id);
+    }
+    s->input = agx_rpc_reply_close(s->input);
+    if (r < 0)
+        s->has_input = false;
+    if (r < 0 && r != -AGX_FAILED_PRECONDITION && r != -AGX_NOT_FOUND) {
+        agx_error_propagate(err, &why);
+        return r;
+    }
+    agx_error_free(why);
+    return 1;
+}
+
+/* One look at each. */
+static int take_all(struct agx_attach *s, struct agx_error **err)
+{
+    int came = 0, r = take_wait(s, err);
+
+    if (r >= 0) {
+        came |= r;
+        r = take_cancel(s, err);
+    }
+    if (r >= 0) {
+        came |= r;
+        r = take_input(s, err);
+    }
+    for (size_t i = 0; r >= 0 && i < AGX_ARRAY_LEN(s->out); i++) {
+        came |= r;
+        r = take_output(s, &s->out[i], err);
+    }
+    return r < 0 ? r : came | r;
+}
+
+static bool is_ready(const struct agx_rpc_reply *r)
+{
+    return r && agx_rpc_reply_ready(r);
+}
+
+static bool something_is_ready(const struct agx_attach *s)
+{
+    return is_ready(s->wait) || is_ready(s->cancel) || is_ready(s->input) ||
+           is_ready(s->out[0].reply) || is_ready(s->out[1].reply);
+}
+
+/* ---- the whole ---- */
+
+static bool is_over(const struct agx_attach *s)
+{
+    return (s->ended && s->out[0].over && s->out[1].over) || is_given_up(s);
+}
+
+static int turn(struct agx_attach *s, struct agx_error **err)
+{
+    bool input, cancelling = s->signal != 0;
+    int r = take_all(s, err);
+
+    if (r == 0 && !is_over(s) && !something_is_ready(s)) {
+        wait_for_something(s, s->has_input && !s->input && !s->ended, &input);
+        if (input)
+            r = read_input(s, err);
+    }
+    if (r >= 0 && s->signal != 0 && !cancelling && !s->ended)
+        r = start_cancel(s, err);
+    return r;
+}
+
+/* Waiting for the daemon may be interrupted in the ordinary way. */
+static int go_on(struct agx_attach *s, struct agx_error **err)
+{
+    sigset_t set, before;
+    int r;
+
+    stop_all(s);
+    if (s->signal != 0)
+        return -AGX_UNAVAILABLE; /* who has cancelled does not wait for that */
+    two_signals(&set);
+    (void)sigprocmask(SIG_UNBLOCK, &set, &before);
+    r = agx_ctl_again(s->ctl, err);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return r < 0 ? r : start_all(s, err);
+}
+
+int agx_attach_status(const struct agx_exec *e, int signal)
+{
+    if (e->state == AGX_EXEC_FINISHED)
+        return e->exit_code;
+    if (e->state == AGX_EXEC_FAILED && e->exit_code > 0)
+        return e->exit_code & 0xff ? e->exit_code & 0xff : AGX_EXIT_NO_CODE;
+    return signal ? AGX_EXIT_SIGNALLED + signal : AGX_EXIT_NO_CODE;
+}
+
+/* Of a command that failed for another reason than its own exit code. */
+static void tell_why(const struct agx_exec *e)
+{
+    struct agx_error *err = NULL;
+
+    if (e->state == AGX_EXEC_CANCELLED)
+        fputs("agentix: the command was cancelled\n", stderr);
+    if (e->state != AGX_EXEC_FAILED ||
+        (e->exit_code > 0 && agx_text_eq(e->error_code, AGX_FAILED_EXEC_RUN)))
+        return;
+    (void)agx_error_set(&err, AGX_ABORTED, "%s (%s)", agx_text(e->error_message),
+                        agx_text(e->error_code));
+    (void)agx_cli_fail(err);
+}
+
+/* A command whose output has nowhere to go. */
+static void give_it_up(struct agx_attach *s)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+
+    if (agx_id_encode(&request, s->exec_id) == 0 &&
+        agx_ctl_call(s->ctl, AGX_METHOD_CANCEL_EXEC, &request, &reply, NULL) == 0)
+        fputs("agentix: the command is cancelled, because its output cannot be written\n", stderr);
+}
+
+int agx_attach_run(struct agx_attach *s, const char *exec_id, bool has_input, int *ret_status,
+                   struct agx_error **err)
+{
+    int r;
+
+    s->exec_id = exec_id;
+    s->has_input = has_input;
+    for (size_t i = 0; i < AGX_ARRAY_LEN(s->out); i++)
+        s->out[i] = (struct agx_output){ .exec_id = exec_id,
+                                         .stream = i == 0 ? AGX_OUTPUT_STDOUT : AGX_OUTPUT_STDERR,
+                                         .follow = true,
+                                         .fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO,
+                                         .may_write = may_write,
+                                         .user = s };
+    r = start_all(s, err);
+    if (r >= 0 && s->signal != 0) /* it came before the command was there */
+        r = start_cancel(s, err);
+    while (r >= 0 && !is_over(s)) {
+        r = turn(s, err);
+        if (r == -AGX_UNAVAILABLE)
+            r = go_on(s, err);
+    }
+    if (r == -AGX_ABORTED)
+        give_it_up(s);
+    if (r < 0 && s->signal == 0)
+        return r;
+    if (r < 0)
+        (void)agx_cli_fail(AGX_TAKE_PTR(*err));
+    if (s->ended && s->signal == 0)
+        tell_why(&s->view.exec);
+    *ret_status =
+        s->ended ? agx_attach_status(&s->view.exec, s->signal) : AGX_EXIT_SIGNALLED + s->signal;
+    return 0;
+}

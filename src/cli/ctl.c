@@ -1,0 +1,272 @@
+/* ctl.c: the command line's connection to the daemon. */
+#include "cli/ctl.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "cli/launch.h"
+#include "cli/show.h"
+#include "wire/status.h"
+#include "wire/wire_json.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/banned.h"
+
+enum {
+    TEXT_SIZE = 4096,
+    RETRY_MS = 50,
+    LASTING_MS = 1000, /* a connection that was held for so long is a good one */
+};
+
+int agx_cli_no_memory(struct agx_error **err)
+{
+    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there is no memory for that");
+}
+
+int agx_cli_fail(struct agx_error *err)
+{
+    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)TEXT_SIZE * 8);
+    char text[TEXT_SIZE];
+
+    agx_error_format(err, text, sizeof(text));
+    if (agx_show_text(&shown, agx_str_from(text)) < 0)
+        agx_buf_clear(&shown);
+    fprintf(stderr, "agentix: %.*s\n", AGX_STR_ARG(agx_buf_peek(&shown)));
+    agx_error_free(err);
+    return AGX_EXIT_FAILED;
+}
+
+int agx_cli_json(const char *name, struct agx_str message, bool one_line, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf json = AGX_BUF_INIT(4 * AGX_CLI_REPLY_MAX);
+    int r = agx_wire_json(&json, name, message, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < json.len; i++) {
+        if (one_line && json.data[i] == '\n') { /* never inside a string: there it is escaped */
+            while (i + 1 < json.len && json.data[i + 1] == ' ')
+                i++;
+        } else {
+            (void)putchar(json.data[i]);
+        }
+    }
+    (void)putchar('\n');
+    return 0;
+}
+
+/* The error's text, and behind it what to do. */
+static int advise(struct agx_error **err, int r, const char *advice)
+{
+    char text[TEXT_SIZE];
+
+    if (!err || !*err)
+        return r;
+    agx_error_format(*err, text, sizeof(text));
+    *err = agx_error_free(*err);
+    return agx_error_set(err, (enum agx_code) - r, "%s; %s", text, advice);
+}
+
+struct advice {
+    const char *reason;
+    const char *text;
+};
+
+static const struct advice by_reason[] = {
+    { "SANDBOX_NOT_FOUND", "`agentix sandbox list` shows those that there are" },
+    { "EXEC_NOT_FOUND", "`agentix exec list` shows those that run" },
+    { "SANDBOX_NOT_READY",
+      "`agentix sandbox get` shows its state, `agentix sandbox resume` starts a "
+      "stopped one" },
+    { "SANDBOX_INVALID_STATE", "`agentix sandbox get` shows its state" },
+    { "SANDBOX_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
+    { "EXEC_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
+};
+
+static const char *advice_for(const struct agx_ctl *ctl, int code)
+{
+    for (size_t i = 0; i < AGX_ARRAY_LEN(by_reason); i++) {
+        if (strcmp(by_reason[i].reason, ctl->reason) == 0)
+            return by_reason[i].text;
+    }
+    switch (code) {
+    case AGX_UNIMPLEMENTED:
+        return "the daemon is of another version: see `agentix version`, and end it with `agentix "
+               "daemon stop`";
+    case AGX_DEADLINE_EXCEEDED:
+        return "the daemon is busy or stuck: see `agentix daemon logs`";
+    case AGX_UNKNOWN:
+        return "is another program at the socket that AGENTIX_SOCKET names?";
+    case AGX_UNAVAILABLE:
+        return "see `agentix daemon status` and `agentix daemon logs`";
+    default:
+        return NULL;
+    }
+}
+
+static void keep_reason(struct agx_ctl *ctl, struct agx_str details)
+{
+    struct agx_status_view v;
+
+    ctl->reason[0] = '\0';
+    if (details.len == 0 || agx_status_view_decode(&v, details, NULL) < 0)
+        return;
+    if (v.reason)
+        (void)snprintf(ctl->reason, sizeof(ctl->reason), "%s", v.reason);
+    agx_status_view_done(&v);
+}
+
+int agx_ctl_explain(struct agx_ctl *ctl, int r, struct agx_str details, struct agx_error **err)
+{
+    const char *advice;
+
+    keep_reason(ctl, details);
+    advice = r < 0 ? advice_for(ctl, -r) : NULL;
+    return advice ? advise(err, r, advice) : r;
+}
+
+static int connect_to(struct agx_ctl *ctl, struct agx_error **err)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    int r = agx_rpc_client_open(ctl->path, &config, &ctl->client, err);
+
+    ctl->up_ms = agx_clock_ms();
+    if (r == -AGX_PERMISSION_DENIED)
+        r = advise(err, r,
+                   "the daemon there is another user's: run as that user, or name yours with "
+                   "AGENTIX_SOCKET");
+    return r;
+}
+
+static int find_path(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_error **err)
+{
+    int r;
+
+    *ctl = (struct agx_ctl){ .env = env };
+    r = agx_xdg_socket(&env->xdg, &ctl->path, err);
+    return r < 0 ? advise(err, r, "AGENTIX_SOCKET can name the daemon's socket") : 0;
+}
+
+int agx_ctl_connect(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_error **err)
+{
+    int r = find_path(ctl, env, err);
+
+    if (r == 0)
+        r = connect_to(ctl, err);
+    return r == -AGX_UNAVAILABLE ? advise(err, r, "`agentix daemon start` starts a daemon") : r;
+}
+
+/* Until somebody listens, or the time is up: then the last error. */
+static int connect_by(struct agx_ctl *ctl, uint64_t due_ms, struct agx_error **err)
+{
+    int r;
+
+    while ((r = connect_to(ctl, err)) == -AGX_UNAVAILABLE && agx_clock_ms() < due_ms) {
+        *err = agx_error_free(*err);
+        (void)usleep(RETRY_MS * 1000);
+    }
+    return r;
+}
+
+/* A daemon that another has just started holds the lock, but may not listen yet. */
+int agx_ctl_launch(struct agx_ctl *ctl, char *const *options, size_t count, struct agx_error **err)
+{
+    bool started = false;
+    int pid = 0, r = agx_launch(options, count, err);
+
+    if (r >= 0) {
+        started = r == AGX_LAUNCH_STARTED;
+        r = connect_by(ctl, agx_clock_ms() + AGX_CLI_LOST_MS, err);
+    }
+    if (r == 0 && started && agx_ctl_pid(ctl, &pid, NULL) == 0)
+        fprintf(stderr, "agentix: started the daemon (pid %d); `agentix daemon stop` ends it\n",
+                pid);
+    if (r == -AGX_NOT_FOUND)
+        return advise(err, r, "AGENTIX_SOCKET can name a daemon that runs elsewhere");
+    return r < 0 ? advise(err, r, "`agentix daemon logs` may say more") : 0;
+}
+
+int agx_ctl_open(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_error **err)
+{
+    int r = find_path(ctl, env, err);
+
+    if (r == 0)
+        r = connect_to(ctl, err);
+    if (r != -AGX_UNAVAILABLE)
+        return r;
+    if (!env->autostart)
+        return advise(err, r, "AGENTIX_AUTOSTART is 0, so start a daemon: `agentix daemon start`");
+    *err = agx_error_free(*err);
+    return agx_ctl_launch(ctl, NULL, 0, err);
+}
+
+void agx_ctl_close(struct agx_ctl *ctl)
+{
+    ctl->client = agx_rpc_client_close(ctl->client);
+    free(ctl->path);
+    ctl->path = NULL;
+}
+
+static struct agx_rpc_request make_request(const char *method, const struct agx_buf *request)
+{
+    return (struct agx_rpc_request){
+        .path = method,
+        .message = request ? agx_buf_peek(request) : (struct agx_str){ NULL, 0 },
+    };
+}
+
+int agx_ctl_call(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
+                 struct agx_buf *reply, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4 * AGX_RPC_TRAILERS_MAX);
+    struct agx_rpc_request q = make_request(method, request);
+    int r;
+
+    q.timeout_ms = AGX_CLI_CALL_MS;
+    r = agx_rpc_client_call(ctl->client, &q, reply, &details, err);
+    return agx_ctl_explain(ctl, r, agx_buf_peek(&details), err);
+}
+
+int agx_ctl_start(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
+                  struct agx_rpc_reply **ret_reply, struct agx_error **err)
+{
+    struct agx_rpc_request q = make_request(method, request);
+
+    return agx_rpc_client_start(ctl->client, &q, ret_reply, err);
+}
+
+int agx_ctl_again(struct agx_ctl *ctl, struct agx_error **err)
+{
+    struct agx_error *why = NULL;
+    uint64_t now = agx_clock_ms();
+    int r;
+
+    if (ctl->lost_ms == 0 || now - ctl->up_ms >= LASTING_MS) {
+        ctl->lost_ms = now;
+        fputs("agentix: the daemon went away; waiting for it to come back\n", stderr);
+    } else if (now - ctl->lost_ms >= AGX_CLI_LOST_MS) {
+        return -AGX_UNAVAILABLE;
+    } else {
+        (void)usleep(RETRY_MS * 1000);
+    }
+    ctl->client = agx_rpc_client_close(ctl->client);
+    r = connect_by(ctl, ctl->lost_ms + AGX_CLI_LOST_MS, &why);
+    agx_error_free(why);
+    if (r < 0)
+        return -AGX_UNAVAILABLE;
+    *err = agx_error_free(*err);
+    return 0;
+}
+
+int agx_ctl_pid(const struct agx_ctl *ctl, int *ret_pid, struct agx_error **err)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    if (getsockopt(agx_rpc_client_fd(ctl->client), SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return agx_error_errno(err, errno, "ask who listens at '%s'", ctl->path);
+    *ret_pid = peer.pid;
+    return 0;
+}

@@ -1,0 +1,131 @@
+/*
+ * daemon_backup.c: `agentix daemon backup`: the daemon's store into a file that is there when all
+ * of it is on the disk, and not before.
+ */
+#include "base/fd.h"
+#include "base/limits.h"
+#include "cli/args.h"
+#include "cli/ctl.h"
+#include "cli/daemon_commands.h"
+#include "wire/method.h"
+#include "wire/view.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+struct target {
+    const char *path;
+    bool force;
+    char *part; /* the file under another name beside it, until it is whole */
+    int fd;
+    uint64_t bytes;
+};
+
+/* mkostemp(3) makes it 0600. */
+static int open_part(struct target *t, struct agx_error **err)
+{
+    if (!t->force && access(t->path, F_OK) == 0)
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' is there already; --force replaces it",
+                             t->path);
+    if (asprintf(&t->part, "%s.XXXXXX", t->path) < 0) {
+        t->part = NULL;
+        return agx_cli_no_memory(err);
+    }
+    t->fd = mkostemp(t->part, O_CLOEXEC);
+    if (t->fd >= 0)
+        return 0;
+    free(t->part);
+    t->part = NULL;
+    return agx_error_errno(err, errno, "make a file beside '%s'", t->path);
+}
+
+static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf piece = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    struct agx_rpc_reply *reply = NULL;
+    struct agx_str message;
+    int r = agx_ctl_start(ctl, AGX_METHOD_BACKUP, NULL, &reply, err), w = 0;
+
+    if (r < 0)
+        return r;
+    while (w == 0 && (r = agx_rpc_reply_next(reply, -1, &message, err)) > 0) {
+        agx_buf_clear(&piece);
+        w = agx_backup_view_decode(message, &piece, err);
+        if (w == 0)
+            w = agx_fd_write_all(t->fd, agx_buf_peek(&piece), err);
+        t->bytes += piece.len;
+    }
+    if (w == 0)
+        r = agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
+    (void)agx_rpc_reply_close(reply);
+    return w < 0 ? w : r;
+}
+
+/* The name is on the disk too when its directory is. */
+static void sync_directory(const char *path)
+{
+    _cleanup_free_ char *copy = strdup(path);
+    _cleanup_close_ int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (fd >= 0)
+        (void)fsync(fd);
+}
+
+/* A link, unlike a rename, replaces nothing. */
+static int put_in_place(struct target *t, struct agx_error **err)
+{
+    int r;
+
+    if (fsync(t->fd) < 0)
+        return agx_error_errno(err, errno, "write '%s' to the disk", t->part);
+    r = t->force ? rename(t->part, t->path) : link(t->part, t->path);
+    if (r < 0 && errno == EEXIST)
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' is there already; --force replaces it",
+                             t->path);
+    if (r < 0)
+        return agx_error_errno(err, errno, "make '%s'", t->path);
+    sync_directory(t->path);
+    return 0;
+}
+
+static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
+{
+    int r = open_part(t, err);
+
+    if (r == 0)
+        r = receive(ctl, t, err);
+    if (r == 0)
+        r = put_in_place(t, err);
+    if (t->part)
+        (void)unlink(t->part); /* after a rename it is gone already */
+    agx_closep(&t->fd);
+    free(t->part);
+    if (r == 0)
+        fprintf(stderr, "Wrote %llu bytes to %s.\n", (unsigned long long)t->bytes, t->path);
+    return r;
+}
+
+int agx_daemon_backup(const struct agx_cli *cli, int argc, char **argv)
+{
+    struct target t = { .fd = -1 };
+    struct agx_error *err = NULL;
+    struct agx_ctl ctl = { 0 };
+    const struct agx_arg table[] = { { "force", 0, AGX_ARG_FLAG, &t.force, NULL } };
+    struct agx_args a;
+    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+
+    if (status == AGX_EXIT_GOING)
+        status = agx_args_expect(&a, cli, 1, 1);
+    if (status != AGX_EXIT_GOING)
+        return status;
+    t.path = a.words[0];
+    status = AGX_EXIT_OK;
+    if (agx_ctl_connect(&ctl, cli->env, &err) < 0 || backup(&ctl, &t, &err) < 0)
+        status = agx_cli_fail(err);
+    agx_ctl_close(&ctl);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* exec_logs.c: `agentix exec logs`. */
+#include "cli/args.h"
+#include "cli/exec_commands.h"
+#include "cli/output.h"
+
+#include "base/banned.h"
+
+/* All of it; over another connection where the first is lost. */
+static int print(struct agx_ctl *ctl, struct agx_output *o, struct agx_error **err)
+{
+    int r;
+
+    for (;;) {
+        r = agx_output_start(o, ctl, err);
+        while (r >= 0 && !o->over)
+            r = agx_output_take(o, ctl, -1, err);
+        agx_output_stop(o);
+        if (r != -AGX_UNAVAILABLE)
+            return r;
+        r = agx_ctl_again(ctl, err);
+        if (r < 0)
+            return r;
+    }
+}
+
+int agx_exec_logs(const struct agx_cli *cli, int argc, char **argv)
+{
+    struct agx_output o = { .stream = AGX_OUTPUT_STDOUT, .fd = STDOUT_FILENO };
+    struct agx_error *err = NULL;
+    struct agx_ctl ctl = { 0 };
+    bool error_output = false;
+    const struct agx_arg table[] = {
+        { "stderr", 0, AGX_ARG_FLAG, &error_output, NULL },
+        { "follow", 'f', AGX_ARG_FLAG, &o.follow, NULL },
+        { "offset", 0, AGX_ARG_NUMBER, &o.offset, NULL },
+    };
+    struct agx_args a;
+    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+
+    if (status == AGX_EXIT_GOING)
+        status = agx_args_expect(&a, cli, 1, 1);
+    if (status != AGX_EXIT_GOING)
+        return status;
+    o.exec_id = a.words[0];
+    if (error_output)
+        o.stream = AGX_OUTPUT_STDERR;
+    status = AGX_EXIT_OK;
+    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || print(&ctl, &o, &err) < 0)
+        status = agx_cli_fail(err);
+    agx_ctl_close(&ctl);
+    return status;
+}

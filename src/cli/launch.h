@@ -1,0 +1,19 @@
+/*
+ * launch.h: starts agentixd in the background. It is the program beside our own, or the one on
+ * PATH; it returns when it serves, and its lock sees to it that there is one.
+ */
+#ifndef AGX_CLI_LAUNCH_H
+#define AGX_CLI_LAUNCH_H
+
+#include "base/error.h"
+
+enum {
+    AGX_LAUNCH_OTHER,   /* another has the lock: it serves, or will soon */
+    AGX_LAUNCH_STARTED, /* it serves */
+};
+
+/* `options` are agentixd's. Waits at most AGX_CLI_START_MS. On failure the error has what agentixd
+ * said. */
+int agx_launch(char *const *options, size_t count, struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

@@ -1,0 +1,54 @@
+/* progress.c: that time passes. */
+#include "cli/progress.h"
+
+#include "base/clock.h"
+#include "cli/show.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { TICK_MS = 100 };
+
+/* Back to the first column, and nothing behind it. */
+#define ERASE "\r\033[K"
+
+void agx_progress_begin(struct agx_progress *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    *p = (struct agx_progress){ .began_ns = agx_clock_ns(), .live = isatty(STDERR_FILENO) };
+    va_start(ap, fmt);
+    (void)vsnprintf(p->text, sizeof(p->text), fmt, ap);
+    va_end(ap);
+    if (p->live)
+        agx_progress_tick(p);
+    else
+        fprintf(stderr, "%s\n", p->text);
+}
+
+int agx_progress_wait_ms(const struct agx_progress *p)
+{
+    return p->live ? TICK_MS : -1;
+}
+
+void agx_progress_tick(struct agx_progress *p)
+{
+    char seconds[AGX_SHOW_SIZE];
+
+    if (p->live)
+        fprintf(stderr, ERASE "%c %s %s", "|/-\\"[p->turn++ % 4], p -> text,
+                agx_show_seconds(agx_progress_ns(p), seconds));
+}
+
+void agx_progress_end(struct agx_progress *p)
+{
+    if (p->live)
+        fputs(ERASE, stderr);
+}
+
+uint64_t agx_progress_ns(const struct agx_progress *p)
+{
+    return agx_clock_ns() - p->began_ns;
+}

@@ -1,0 +1,29 @@
+/*
+ * progress.h: "Waiting for ..." on stderr. On a terminal it is a line that shows that time passes
+ * and that goes away at the end; elsewhere it is written once.
+ */
+#ifndef AGX_CLI_PROGRESS_H
+#define AGX_CLI_PROGRESS_H
+
+#include "base/macros.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct agx_progress {
+    char text[320];
+    uint64_t began_ns;
+    unsigned turn;
+    bool live; /* stderr is a terminal */
+};
+
+void agx_progress_begin(struct agx_progress *p, const char *fmt, ...) AGX_PRINTF(2, 3);
+/* How long the caller may wait before the next tick, for agx_rpc_reply_next(); -1: for ever. */
+int agx_progress_wait_ms(const struct agx_progress *p);
+void agx_progress_tick(struct agx_progress *p);
+/* Takes the line away, so that others can write. */
+void agx_progress_end(struct agx_progress *p);
+/* Since it began. */
+uint64_t agx_progress_ns(const struct agx_progress *p);
+
+#endif

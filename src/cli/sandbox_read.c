@@ -1,0 +1,233 @@
+/* sandbox_read.c: `agentix sandbox list` and `get`. */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "cli/args.h"
+#include "cli/ctl.h"
+#include "cli/sandbox_commands.h"
+#include "cli/show.h"
+#include "cli/table.h"
+#include "codec/json_text.h"
+#include "wire/control_request.h"
+#include "wire/method.h"
+#include "wire/view.h"
+
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { CELL_MAX = 1 << 20 };
+
+/* "Ready 2h": since when. */
+static int show_status(struct agx_buf *out, const struct agx_sandbox_view *v, int64_t now)
+{
+    char span[AGX_SHOW_SIZE];
+
+    if (v->changed_at_ns <= 0)
+        return agx_buf_printf(out, "%s", agx_show_state(v->state));
+    return agx_buf_printf(out, "%s %s", agx_show_state(v->state),
+                          agx_show_span(now - v->changed_at_ns, span));
+}
+
+static int show_error(struct agx_buf *out, const struct agx_sandbox_view *v)
+{
+    const char *code = agx_text(v->error_code), *message = agx_text(v->error_message);
+
+    return agx_buf_printf(out, "%s%s%s", code, *code && *message ? ": " : "", message);
+}
+
+static int add_row(struct agx_table *t, const struct agx_sandbox_view *v, int64_t now)
+{
+    _cleanup_buf_ struct agx_buf status = AGX_BUF_INIT(AGX_SHOW_SIZE * 2);
+    _cleanup_buf_ struct agx_buf labels = AGX_BUF_INIT(CELL_MAX);
+    _cleanup_buf_ struct agx_buf error = AGX_BUF_INIT(CELL_MAX);
+    char span[AGX_SHOW_SIZE], created[AGX_SHOW_SIZE + sizeof(" ago")];
+
+    (void)snprintf(created, sizeof(created), "%s ago", agx_show_span(now - v->created_at_ns, span));
+    if (show_status(&status, v, now) < 0 || agx_show_pairs(&labels, &v->spec.labels) < 0 ||
+        show_error(&error, v) < 0)
+        return -AGX_RESOURCE_EXHAUSTED;
+    return agx_table_add(t, (struct agx_str[]){ agx_str_from(v->id), agx_str_from(created),
+                                                agx_buf_peek(&status), agx_buf_peek(&labels),
+                                                agx_buf_peek(&error) });
+}
+
+static int print_table(const struct agx_sandbox_views *views, struct agx_error **err)
+{
+    static const char *const titles[] = { "SANDBOX ID", "CREATED", "STATUS", "LABELS", "ERROR" };
+    int64_t now = agx_clock_wall_ns();
+    struct agx_table t;
+    int r = agx_table_init(&t, titles, AGX_ARRAY_LEN(titles));
+
+    for (size_t i = 0; r == 0 && i < views->len; i++)
+        r = add_row(&t, &views->items[i], now);
+    if (r == 0)
+        agx_table_print(&t, stdout);
+    else
+        (void)agx_cli_no_memory(err);
+    agx_table_done(&t);
+    return r;
+}
+
+/* One page, appended to `all`; its token goes into the request: NULL: it was the last. */
+static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx_buf *all,
+                     struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    struct agx_sandbox_views page;
+    size_t from = all->len;
+    int r;
+
+    if (agx_page_request_encode(&request, q) < 0)
+        return agx_cli_no_memory(err);
+    r = agx_ctl_call(ctl, AGX_METHOD_LIST_PAGE, &request, all, err);
+    if (r == 0)
+        r = agx_sandbox_views_decode(&page, agx_str_skip(agx_buf_peek(all), from), err);
+    if (r < 0)
+        return r;
+    free(q->page_token);
+    q->page_token = AGX_TAKE_PTR(page.next_page_token);
+    agx_sandbox_views_done(&page);
+    return 0;
+}
+
+/* All pages: messages behind each other are one message whose lists are joined. */
+static int list(struct agx_ctl *ctl, struct agx_list_request *q, bool json, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf all = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
+    struct agx_sandbox_views views;
+    int r;
+
+    do
+        r = take_page(ctl, q, &all, err);
+    while (r == 0 && q->page_token);
+    if (r == 0 && json)
+        return agx_cli_json("agbox.v1.ListSandboxesResponse", agx_buf_peek(&all), false, err);
+    if (r == 0)
+        r = agx_sandbox_views_decode(&views, agx_buf_peek(&all), err);
+    if (r < 0)
+        return r;
+    r = print_table(&views, err);
+    agx_sandbox_views_done(&views);
+    return r;
+}
+
+int agx_sandbox_list(const struct agx_cli *cli, int argc, char **argv)
+{
+    struct agx_list_request q = { 0 };
+    struct agx_error *err = NULL;
+    struct agx_ctl ctl = { 0 };
+    bool json = false;
+    const struct agx_arg table[] = {
+        { "label", 0, AGX_ARG_PAIR, &q.selector, NULL },
+        { "include-deleted", 0, AGX_ARG_FLAG, &q.include_deleted, NULL },
+        { "json", 0, AGX_ARG_FLAG, &json, NULL },
+    };
+    struct agx_args a;
+    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+
+    if (status == AGX_EXIT_GOING)
+        status = agx_args_expect(&a, cli, 0, 0);
+    if (status == AGX_EXIT_GOING) {
+        status = AGX_EXIT_OK;
+        if (agx_ctl_open(&ctl, cli->env, &err) < 0 || list(&ctl, &q, json, &err) < 0)
+            status = agx_cli_fail(err);
+        agx_ctl_close(&ctl);
+    }
+    agx_list_request_done(&q);
+    return status;
+}
+
+/* A line "name=text", if there is a text. */
+static int show_line(struct agx_buf *out, const char *name, const char *text)
+{
+    if (!text || !*text)
+        return 0;
+    if (agx_buf_printf(out, "%s=", name) < 0 || agx_show_text(out, agx_str_from(text)) < 0)
+        return -AGX_RESOURCE_EXHAUSTED;
+    return agx_buf_push(out, '\n');
+}
+
+static int show_labels(struct agx_buf *out, const struct agx_pairs *labels)
+{
+    _cleanup_buf_ struct agx_buf json = AGX_BUF_INIT(CELL_MAX);
+    int r = agx_buf_push(&json, '{');
+
+    if (labels->len == 0)
+        return 0;
+    for (size_t i = 0; r == 0 && i < labels->len; i++) {
+        r = i > 0 ? agx_buf_push(&json, ',') : 0;
+        if (r == 0)
+            r = agx_json_text_quote(&json, agx_str_from(labels->items[i].key));
+        if (r == 0)
+            r = agx_buf_push(&json, ':');
+        if (r == 0)
+            r = agx_json_text_quote(&json, agx_str_from(labels->items[i].value));
+    }
+    if (r == 0)
+        r = agx_buf_append(&json, agx_str_bytes("}", sizeof("}"))); /* with its NUL */
+    return r < 0 ? r : show_line(out, "labels", (const char *)json.data);
+}
+
+static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
+{
+    char time[AGX_SHOW_SIZE];
+    int r = show_line(out, "sandbox_id", v->id);
+
+    if (r == 0)
+        r = show_line(out, "state", agx_show_state(v->state));
+    if (r == 0)
+        r = show_line(out, "image", v->spec.image);
+    if (r == 0 && v->created_at_ns > 0)
+        r = show_line(out, "created_at", agx_show_time(v->created_at_ns, time));
+    if (r == 0)
+        r = show_labels(out, &v->spec.labels);
+    if (r == 0)
+        r = show_line(out, "error_code", v->error_code);
+    if (r == 0)
+        r = show_line(out, "error_message", v->error_message);
+    return r;
+}
+
+static int get(struct agx_ctl *ctl, const char *id, bool json, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
+    struct agx_sandbox_view v;
+    int r;
+
+    if (agx_id_encode(&request, id) < 0)
+        return agx_cli_no_memory(err);
+    r = agx_ctl_call(ctl, AGX_METHOD_GET_SANDBOX, &request, &reply, err);
+    if (r == 0 && json)
+        return agx_cli_json("agbox.v1.GetSandboxResponse", agx_buf_peek(&reply), false, err);
+    if (r == 0)
+        r = agx_sandbox_view_decode(&v, agx_buf_peek(&reply), NULL, err);
+    if (r < 0)
+        return r;
+    if (show_sandbox(&text, &v) < 0)
+        r = agx_cli_no_memory(err);
+    agx_sandbox_view_done(&v);
+    (void)fwrite(text.data, 1, text.len, stdout);
+    return r;
+}
+
+int agx_sandbox_get(const struct agx_cli *cli, int argc, char **argv)
+{
+    struct agx_error *err = NULL;
+    struct agx_ctl ctl = { 0 };
+    bool json = false;
+    const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &json, NULL } };
+    struct agx_args a;
+    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+
+    if (status == AGX_EXIT_GOING)
+        status = agx_args_expect(&a, cli, 1, 1);
+    if (status != AGX_EXIT_GOING)
+        return status;
+    status = AGX_EXIT_OK;
+    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || get(&ctl, a.words[0], json, &err) < 0)
+        status = agx_cli_fail(err);
+    agx_ctl_close(&ctl);
+    return status;
+}

@@ -1,0 +1,43 @@
+/*
+ * show.h: values as people read them. What comes from a server is never printed as it is: a
+ * label or a message may hold what a terminal would obey.
+ */
+#ifndef AGX_CLI_SHOW_H
+#define AGX_CLI_SHOW_H
+
+#include "base/buf.h"
+#include "core/event.h"
+#include "core/pairs.h"
+
+/*
+ * Appends the text with everything that is no visible character as an escape: control characters
+ * (C0, DEL, C1), line and paragraph separators and marks of direction as "\u{85}", bytes that are
+ * no UTF-8 as "\xff". A blank stays one.
+ */
+int agx_show_text(struct agx_buf *out, struct agx_str text) AGX_MUST_CHECK;
+
+/* Columns that the text takes: its characters; marks that combine take none, wide ones two. */
+size_t agx_show_width(struct agx_str text);
+
+/* Room for the longest of the three below, and its NUL. */
+#define AGX_SHOW_SIZE 32
+
+/* "12s", "5m", "3h", "12d": whole units, cut; nothing is negative. Returns `out`. */
+char *agx_show_span(int64_t ns, char out[AGX_SHOW_SIZE]);
+/* "2026-01-31T23:59:59Z". Returns `out`. */
+char *agx_show_time(int64_t wall_ns, char out[AGX_SHOW_SIZE]);
+/* "12.3s", as the lines that end a wait have it. Returns `out`. */
+char *agx_show_seconds(uint64_t ns, char out[AGX_SHOW_SIZE]);
+
+/* "Ready"; "Unknown" for NONE. */
+const char *agx_show_state(enum agx_state state);
+const char *agx_show_exec_state(enum agx_exec_state state);
+/* The state of that name, in either case; NONE: there is none. */
+enum agx_state agx_show_find_state(const char *name);
+
+/* Appends "k=v,k=v", as it is. */
+int agx_show_pairs(struct agx_buf *out, const struct agx_pairs *pairs) AGX_MUST_CHECK;
+/* Appends the words with blanks between them, as they are. */
+int agx_show_words(struct agx_buf *out, const struct agx_words *words) AGX_MUST_CHECK;
+
+#endif

@@ -1,0 +1,24 @@
+/* table.h: rows of texts in columns, for people; see show.h for what happens to the texts. */
+#ifndef AGX_CLI_TABLE_H
+#define AGX_CLI_TABLE_H
+
+#include "base/buf.h"
+
+#include <stdio.h>
+
+enum { AGX_TABLE_COLUMNS_MAX = 8 };
+
+struct agx_table {
+    size_t columns;
+    size_t widths[AGX_TABLE_COLUMNS_MAX];
+    struct agx_buf text; /* cells, each with a NUL behind it; first the titles */
+};
+
+int agx_table_init(struct agx_table *t, const char *const *titles, size_t columns) AGX_MUST_CHECK;
+/* `cells` are as many as there are columns. */
+int agx_table_add(struct agx_table *t, const struct agx_str *cells) AGX_MUST_CHECK;
+/* Two blanks between columns, none at the end of a line. */
+void agx_table_print(const struct agx_table *t, FILE *out);
+void agx_table_done(struct agx_table *t);
+
+#endif

@@ -1,0 +1,82 @@
+"""The program agentix, as tests run it."""
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+TIMEOUT_S = 30
+
+
+class Cli:
+    """agentix with directories of its own, and no daemon unless one is started."""
+
+    def __init__(self):
+        self.program = os.environ["AGENTIX"]
+        self.top = Path(tempfile.mkdtemp(prefix="agxcli"))
+        self.socket = self.top / "run" / "agentix" / "agentixd.sock"
+        self.socket.parent.mkdir(parents=True, mode=0o700)
+
+    def env(self, **changes):
+        """A value of None leaves a variable out."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "XDG_"))}
+        env |= {
+            "HOME": str(self.top / "home"),
+            "XDG_RUNTIME_DIR": str(self.top / "run"),
+            "XDG_DATA_HOME": str(self.top / "data"),
+            "XDG_CONFIG_HOME": str(self.top / "conf"),
+            "AGENTIX_AUTOSTART": "0",
+        }
+        env |= {k: str(v) for k, v in changes.items() if v is not None}
+        return {k: v for k, v in env.items() if changes.get(k, "") is not None}
+
+    def run(self, *words, env=None, text=True, **options):
+        return subprocess.run(
+            [self.program, *map(str, words)],
+            capture_output=True,
+            text=text,
+            env=env or self.env(),
+            timeout=TIMEOUT_S,
+            check=False,
+            stdin=None if "input" in options else subprocess.DEVNULL,
+            **options,
+        )
+
+    def start(self, *words, env=None, **options):
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+        command = [self.program, *map(str, words)]
+        return subprocess.Popen(command, env=env or self.env(), **options)
+
+    def run_on_terminal(self, *words):
+        """(exit status, stdout, what the terminal that is its stderr got)."""
+        ours, theirs = pty.openpty()
+        got = []
+
+        def read():
+            try:
+                while data := os.read(ours, 65536):
+                    got.append(data)
+            except OSError:
+                pass
+
+        process = self.start(*words, stdin=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        reader = threading.Thread(target=read)
+        reader.start()
+        stdout, _ = process.communicate(timeout=TIMEOUT_S)
+        reader.join()
+        os.close(ours)
+        return process.returncode, stdout, b"".join(got).decode()
+
+    def close(self):
+        shutil.rmtree(self.top)
+
+
+def interrupt(process, signo=signal.SIGINT):
+    process.send_signal(signo)
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return process.returncode, out, err
