@@ -81,7 +81,7 @@ const struct agx_config_key agx_config_keys[] = {
     SPAN("sandbox.idle_ttl", engine.idle_ttl_ns, 1, 0, SPAN_MAX_NS,
          "stop a sandbox that nobody used for so long; 0: never"),
     SPAN("sandbox.cleanup_ttl", engine.cleanup_ttl_ns, 1, 1, SPAN_MAX_NS,
-         "how long a deleted sandbox and its events can still be read"),
+         "delete a sandbox that was stopped for so long, and forget one that was deleted"),
     SPAN_MS("sandbox.sweep", engine.sweep_ms, "how often those two are looked at"),
     SPAN_MS("sandbox.look", engine.look_ms,
             "how often the backend is asked what runs, without news from it"),

@@ -347,10 +347,12 @@ static int start(struct daemon *d, struct agx_error **err)
     return 0;
 }
 
-int agx_daemon_run(const struct agx_daemon_options *o, struct agx_error **err)
+int agx_daemon_run(const struct agx_daemon_options *o, bool *ret_held, struct agx_error **err)
 {
     struct daemon d = { .o = o };
     int r = start(&d, err);
+
+    *ret_held = r == -AGX_ALREADY_EXISTS && !d.loop;
 
     if (r < 0) {
         limit_the_end(o->config->shutdown_limit_ms, EXIT_FAILURE);

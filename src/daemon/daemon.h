@@ -22,8 +22,10 @@ struct agx_daemon_options {
     bool log_to_file; /* else to stderr */
 };
 
-/* Returns when a signal asked for the end, or with what kept it from starting. A second signal, or
- * the limit for the end, exit from within. */
-int agx_daemon_run(const struct agx_daemon_options *o, struct agx_error **err) AGX_MUST_CHECK;
+/* Returns when a signal asked for the end, or with what kept it from starting; *ret_held: that is
+ * another daemon, which holds the lock. A second signal, or the limit for the end, exit from
+ * within. */
+int agx_daemon_run(const struct agx_daemon_options *o, bool *ret_held,
+                   struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

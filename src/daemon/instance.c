@@ -81,6 +81,7 @@ int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_i
             return r;
         if (!is_current(fd, path))
             continue;
+        (void)fchmod(fd, mode); /* the umask is for other files */
         write_pid(fd);
         i = agx_new(struct agx_instance);
         i->fd = AGX_TAKE_FD(fd);

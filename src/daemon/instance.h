@@ -14,7 +14,7 @@
 struct agx_instance;
 
 /* -AGX_ALREADY_EXISTS when it is held: the message has the path and the holder's pid. Never waits.
- * `mode` is that of a file that is made. */
+ * The file gets that mode. */
 int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_instance,
                       struct agx_error **err) AGX_MUST_CHECK;
 

@@ -10,7 +10,11 @@
 #include "base/fd.h"
 #include "base/banned.h"
 
-enum { EXIT_USAGE = 2, PRINT_MAX = 64 << 10 };
+enum {
+    EXIT_USAGE = 2,
+    EXIT_LOCKED = 75, /* another daemon runs: for whoever wants one, no failure */
+    PRINT_MAX = 64 << 10,
+};
 
 /* The name under which unchanged programs start the daemon of agents-sandbox. */
 #define AGBOX_NAME "agboxd"
@@ -217,7 +221,7 @@ static void fill_standard_fds(void)
         (void)close(fd);
 }
 
-static int run(struct program *p, struct agx_error **err)
+static int run(struct program *p, bool *ret_held, struct agx_error **err)
 {
     struct agx_background background = AGX_BACKGROUND_INIT;
     const struct agx_daemon_options o = {
@@ -238,7 +242,7 @@ static int run(struct program *p, struct agx_error **err)
     agx_log_setup(&p->config.log);
     if (!p->options.foreground)
         r = agx_background_start(&background, err);
-    return r < 0 ? r : agx_daemon_run(&o, err);
+    return r < 0 ? r : agx_daemon_run(&o, ret_held, err);
 }
 
 static void program_done(struct program *p)
@@ -260,7 +264,7 @@ int main(int argc, char **argv)
 {
     struct program p = { .config = AGX_CONFIG_INIT };
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
-    bool as_agbox = argc > 0 && is_named(argv[0], AGBOX_NAME);
+    bool as_agbox = argc > 0 && is_named(argv[0], AGBOX_NAME), held = false;
     const char *name = as_agbox ? AGBOX_NAME : "agentixd";
     int r, status = EXIT_SUCCESS;
 
@@ -274,12 +278,12 @@ int main(int argc, char **argv)
     else if (p.options.print_config)
         r = print_config(&p.config, &err);
     else if (!p.options.check_config)
-        r = run(&p, &err);
+        r = run(&p, &held, &err);
     /* In the foreground a failed start stands in the log, on the same stderr. */
     if (r < 0 && (status == EXIT_USAGE || !p.options.foreground))
         complain(name, err);
     if (r < 0 && status == EXIT_SUCCESS)
-        status = EXIT_FAILURE;
+        status = held && !p.config.compat ? EXIT_LOCKED : EXIT_FAILURE;
     program_done(&p);
     return status;
 }
