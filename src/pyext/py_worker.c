@@ -305,7 +305,7 @@ static PyObject *worker_drain(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "d:drain", &seconds))
         return NULL;
     until = agx_clock_ms() + (uint64_t)(seconds * 1000);
-    agx_pool_flush(w);
+    agx_pool_flush_until(w, until);
     agx_worker_flush(w);
     while (agx_outq_waiting(&w->out) > 0 && agx_clock_ms() < until) {
         struct pollfd p = { .fd = w->lanes[AGX_LANE_LOOP].fd, .events = POLLOUT };

@@ -162,6 +162,9 @@ void agx_worker_release(PyObject *future);
 /* The thread lane: queues a whole frame; writes what is queued. */
 void agx_pool_send(struct worker *w, struct agx_str frame);
 void agx_pool_flush(struct worker *w);
+/* The same before the process ends: a server that reads nothing holds it up no longer than that,
+ * and what it did not take is lost. */
+void agx_pool_flush_until(struct worker *w, uint64_t until_ms);
 
 /* py_worker_cfn.c: C functions. */
 /* `path` has the directories of shared objects, ':' between them. */

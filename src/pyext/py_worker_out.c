@@ -11,6 +11,7 @@
 #include "base/limits.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -93,19 +94,22 @@ void agx_worker_flush_soon(struct worker *w)
     }
 }
 
-/* All of it, waiting as long as it takes. The GIL is not held. */
-static bool write_all(int fd, const uint8_t *p, size_t len)
+/* All of it, waiting for room until then. The GIL is not held. */
+static bool write_all(int fd, const uint8_t *p, size_t len, uint64_t until_ms)
 {
     while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
+        ssize_t n = send(fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n > 0) {
             p += n;
             len -= (size_t)n;
         } else if (n < 0 && errno == EAGAIN) {
             struct pollfd wait = { .fd = fd, .events = POLLOUT };
+            uint64_t now = agx_clock_ms();
 
-            (void)poll(&wait, 1, -1);
+            if (now >= until_ms)
+                return false;
+            (void)poll(&wait, 1, (int)AGX_MIN(until_ms - now, (uint64_t)INT_MAX));
         } else if (n < 0 && errno != EINTR) {
             return false;
         }
@@ -114,7 +118,7 @@ static bool write_all(int fd, const uint8_t *p, size_t len)
 }
 
 /* One batch: at once where the socket has room, else without the GIL. */
-static void write_batch(struct worker *w, struct agx_buf *batch)
+static void write_batch(struct worker *w, struct agx_buf *batch, uint64_t until_ms)
 {
     int fd = w->lanes[AGX_LANE_THREAD].fd;
     ssize_t n = send(fd, batch->data, batch->len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -123,14 +127,14 @@ static void write_batch(struct worker *w, struct agx_buf *batch)
 
     if (ok && done < batch->len) {
         Py_BEGIN_ALLOW_THREADS;
-        ok = write_all(fd, batch->data + done, batch->len - done);
+        ok = write_all(fd, batch->data + done, batch->len - done, until_ms);
         Py_END_ALLOW_THREADS;
     }
     if (!ok)
         w->thread_out.broken = true;
 }
 
-void agx_pool_flush(struct worker *w)
+void agx_pool_flush_until(struct worker *w, uint64_t until_ms)
 {
     struct thread_out *o = &w->thread_out;
 
@@ -141,7 +145,7 @@ void agx_pool_flush(struct worker *w)
         struct agx_buf batch = o->waiting;
 
         o->waiting = (struct agx_buf)AGX_BUF_INIT(SIZE_MAX);
-        write_batch(w, &batch);
+        write_batch(w, &batch, until_ms);
         if (o->waiting.len == 0 && batch.cap <= AGX_OUT_KEEP && !o->waiting.data) {
             agx_buf_clear(&batch);
             o->waiting = batch; /* its memory serves again */
@@ -150,6 +154,11 @@ void agx_pool_flush(struct worker *w)
         }
     }
     o->writing = false;
+}
+
+void agx_pool_flush(struct worker *w)
+{
+    agx_pool_flush_until(w, UINT64_MAX);
 }
 
 void agx_pool_send(struct worker *w, struct agx_str frame)

@@ -3,7 +3,6 @@
 import functools
 import os
 import shutil
-import signal
 import sys
 import time
 
@@ -358,33 +357,6 @@ def test_cancel_of_an_unknown_or_ended_call_is_ignored(worker):
 # ---- the process ----
 
 
-@BOTH
-@pytest.mark.parametrize("fn", [shapes.leave, shapes.aleave, shapes.later_leave])
-@pytest.mark.parametrize(("code", "expected"), [(3, 3), (None, 0), ("words", 1)])
-def test_sys_exit_ends_the_process_with_its_code(worker, fn, lane, code, expected):
-    worker.start(fn, code, lane=lane)
-    assert worker.exit_code() == expected
-
-
-def test_other_ends_of_the_process(worker):
-    worker.start(shapes.interrupt)
-    assert worker.exit_code() == -signal.SIGINT
-    with WorkerPeer() as other:
-        other.start(shapes.vanish)
-        assert other.exit_code() == 7
-    with WorkerPeer() as other:
-        other.start(shapes.crash)
-        assert other.exit_code() == -signal.SIGSEGV
-
-
-def test_results_before_an_exit_are_not_lost(worker):
-    worker.call(plain.add, 1)
-    calls = [worker.start(plain.add, i, lane=THREAD) for i in range(50)]
-    worker.start(shapes.leave, lane=THREAD)
-    for i, call in enumerate(calls):
-        assert worker.answer(call)["value"] == i + 2
-
-
 def test_output_of_user_code_never_touches_the_frames(worker):
     call = worker.start(shapes.noise)
     reader = os.fdopen(os.dup(worker.process.stdout.fileno()), "rb")
@@ -396,36 +368,6 @@ def test_output_of_user_code_never_touches_the_frames(worker):
 
 def test_children_of_user_code_do_not_inherit_the_lanes(worker):
     assert worker.call("plain::open_descriptors_of_a_child") == [0, 1, 2]
-
-
-@pytest.mark.parametrize("busy", [None, shapes.spin_for_ever, shapes.wait_for_ever])
-def test_shutdown_cancels_what_runs_and_exits_0(worker, busy):
-    call = worker.start(busy) if busy else None
-    if busy:
-        wait_until_seen(worker, "started")
-    worker.send({"type": "shutdown", "grace_ms": 5000})
-    if call:
-        assert worker.answer(call)["error"]["cancelled"] is True
-    assert worker.exit_code() == 0
-
-
-def test_shutdown_does_not_wait_longer_than_its_grace(worker):
-    worker.start(shapes.block, 30)
-    worker.call(plain.add, 1)
-    start = time.monotonic()
-    worker.send({"type": "shutdown", "grace_ms": 200})
-    assert worker.exit_code() == 0
-    assert 0.15 < time.monotonic() - start < 3
-
-
-@pytest.mark.parametrize("busy", [None, shapes.spin_for_ever, shapes.wait_for_ever])
-def test_end_of_the_lanes_ends_the_worker(worker, busy):
-    if busy:
-        worker.start(busy)
-        wait_until_seen(worker, "started")
-    for sock in worker.socks:
-        sock.close()
-    assert worker.process.wait(10) == 0
 
 
 def test_working_directory_is_never_on_the_path(tmp_path):

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import ctypes
 import functools
+import gc
 import os
 import sys
 import threading
@@ -167,6 +168,19 @@ def fail_surrogate():
 
 def leave(code=3):
     sys.exit(code)
+
+
+@functools.cache
+def the_worker():
+    return next(o for o in gc.get_objects() if type(o).__name__ == "Glue").worker
+
+
+def drain(place, seconds):
+    """What the worker does before its process ends."""
+    worker = the_worker()
+    open(f"{place}/begun", "w").close()
+    worker.drain(seconds)
+    open(f"{place}/done", "w").close()
 
 
 async def aleave(code=3):
