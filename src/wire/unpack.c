@@ -52,7 +52,7 @@ int agx_unpack(struct agx_unpack *u, const ProtobufCMessageDescriptor *type, str
                              type->short_name, AGX_WIRE_MEMORY_MAX);
     if (!m)
         return agx_error_set(u->err, u->blame, "the message is not a %s", type->short_name);
-    memcpy(ret_message, &m, sizeof(m)); /* object pointers are alike here */
+    memcpy(ret_message, &m, sizeof(void *)); /* object pointers are alike here */
     return 0;
 }
 
@@ -120,7 +120,7 @@ int agx_unpack_pairs(struct agx_unpack *u, const char *field, size_t n, const vo
     for (size_t i = 0; r == 0 && i < n; i++) {
         const ProtobufCMessage *entry;
 
-        memcpy(&entry, (const char *)entries + i * sizeof(entry), sizeof(entry));
+        memcpy(&entry, (const char *)entries + i * sizeof(void *), sizeof(void *));
         r = agx_pairs_set(pairs, entry_text(entry, 0), entry_text(entry, 1), u->err);
     }
     return r;

@@ -50,10 +50,9 @@ int agx_sandbox_view_decode(struct agx_sandbox_view *v, struct agx_str bytes, bo
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     r = agx_unpack(&u, &agentix__v1__wait_sandbox_response__descriptor, bytes, &m);
-    if (r == 0 && !m->sandbox)
-        r = agx_unpack_fault(&u, "sandbox", "is missing in the answer");
     if (r == 0)
-        r = view_handle(&u, m->sandbox, v);
+        r = m->sandbox ? view_handle(&u, m->sandbox, v)
+                       : agx_unpack_fault(&u, "sandbox", "is missing in the answer");
     if (r == 0 && ret_timed_out)
         *ret_timed_out = m->timed_out;
     agx_unpack_done(&u);
@@ -152,10 +151,9 @@ int agx_exec_view_decode(struct agx_exec_view *v, struct agx_str bytes, bool *re
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     r = agx_unpack(&u, &agentix__v1__wait_exec_response__descriptor, bytes, &m);
-    if (r == 0 && !m->exec)
-        r = agx_unpack_fault(&u, "exec", "is missing in the answer");
     if (r == 0)
-        r = view_exec(&u, m->exec, v);
+        r = m->exec ? view_exec(&u, m->exec, v)
+                    : agx_unpack_fault(&u, "exec", "is missing in the answer");
     if (r == 0 && ret_timed_out)
         *ret_timed_out = m->timed_out;
     agx_unpack_done(&u);

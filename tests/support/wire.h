@@ -174,8 +174,10 @@ static inline int wire_sandbox(struct agx_sandbox *sb)
     sb->life.last_sequence = 12;
     sb->life.changed = (struct agx_stamp){ 1700000001000000000, 6, 7 };
     sb->life.idle_from = (struct agx_stamp){ -1, 8, 9 };
-    sb->life.companions[0] = AGX_COMPANION_FAILED;
-    sb->life.companions[1] = AGX_COMPANION_READY;
+    if (sb->life.companions_len == 2 && sb->life.companions) {
+        sb->life.companions[0] = AGX_COMPANION_FAILED;
+        sb->life.companions[1] = AGX_COMPANION_READY;
+    }
     WIRE_TRY(agx_text_set(&sb->life.error_code, AGX_FAILED_OOM, NULL));
     return agx_text_set(&sb->life.error_message, "main process: out of memory", NULL);
 }
