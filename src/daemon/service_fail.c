@@ -1,0 +1,43 @@
+/* service_fail.c: from an error to a call's status. */
+#include "daemon/service_fail.h"
+
+#include "base/limits.h"
+#include "core/text.h"
+#include "rpc/call.h"
+#include "wire/status.h"
+
+#include "base/banned.h"
+
+enum { TEXT_MAX = 1024 };
+
+void agx_service_fail(struct agx_rpc_call *call, struct agx_error **take_error,
+                      const struct agx_refusal *why)
+{
+    _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(AGX_RPC_TRAILERS_MAX);
+    struct agx_rpc_status status = { .code = (*take_error)->code };
+    char text[TEXT_MAX];
+
+    status.message = agx_str_from(agx_error_format(*take_error, text, sizeof(text)));
+    /* An id that a client sends may be of any length. */
+    status.message.len = (size_t)agx_text_cut(status.message, sizeof(text) - 1);
+    if (why->reason != AGX_REASON_NONE) {
+        const struct agx_status s = { .code = status.code,
+                                      .message = status.message,
+                                      .reason = why->reason,
+                                      .id = why->id,
+                                      .from_sequence = why->from_sequence };
+
+        /* What does not fit into trailers goes without. */
+        if (agx_status_encode(&details, &s) == 0)
+            status.details = agx_buf_peek(&details);
+    }
+    agx_rpc_call_finish(call, &status);
+    *take_error = agx_error_free(*take_error);
+}
+
+void agx_service_fail_memory(struct agx_rpc_call *call)
+{
+    agx_rpc_call_finish(call,
+                        &(struct agx_rpc_status){ .code = AGX_RESOURCE_EXHAUSTED,
+                                                  .message = AGX_STR("no memory for the answer") });
+}

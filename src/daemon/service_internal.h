@@ -1,0 +1,82 @@
+/*
+ * service_internal.h: what the files of the service share.
+ *
+ *     service.c                  open, close, what is shared
+ *     service_agbox*.c           agbox.v1.SandboxService
+ *     service_control*.c         agentix.v1.ControlService
+ *     subscribe.c                the event streams of both
+ *
+ * A handler that answers later keeps a struct of its own, with the call in it. Whoever ends first
+ * is asked: `ended` takes the call out (and, where nothing else is under way, frees the struct); an
+ * answer of the engine that finds no call is dropped. What was accepted goes on either way.
+ */
+#ifndef AGX_DAEMON_SERVICE_INTERNAL_H
+#define AGX_DAEMON_SERVICE_INTERNAL_H
+
+#include "base/map.h"
+#include "daemon/alarms.h"
+#include "daemon/engine.h"
+#include "daemon/service.h"
+#include "daemon/service_fail.h"
+#include "daemon/slices.h"
+#include "daemon/turnwatch.h"
+#include "rpc/call.h"
+
+/* How many streams one user has. */
+struct agx_uid_count {
+    uid_t uid;
+    uint32_t n;
+};
+
+struct agx_service {
+    struct agx_service_config config;
+    struct agx_slices slices;
+    struct agx_alarms alarms;
+    struct agx_turnwatch turns;
+    unsigned n_open; /* of these three */
+    uint64_t started_ns;
+    struct agx_buf pong;    /* the answer to every Ping */
+    struct agx_buf scratch; /* of one answer that is being made: never across a callback */
+    struct agx_uid_count *streams;
+    size_t streams_len;
+    struct agx_map writers; /* execs to whose input somebody writes */
+    bool backing_up;
+    agx_done_fn closed;
+    void *user;
+};
+
+/* The scratch buffer, empty. */
+struct agx_buf *agx_service_scratch(struct agx_service *s);
+
+/* Answers with the scratch buffer; `r` is what filled it: negative means that there is no memory.
+ */
+void agx_service_reply(struct agx_service *s, struct agx_rpc_call *call, int r);
+
+/* Appends a sandbox to an answer, as this daemon tells of them. */
+int agx_service_put_sandbox(const struct agx_service *s, struct agx_buf *out,
+                            const struct agx_sandbox *sb) AGX_MUST_CHECK;
+
+/* One more stream of this call's user: -AGX_RESOURCE_EXHAUSTED past the limit. */
+int agx_service_stream_begin(struct agx_service *s, const struct agx_rpc_call *call,
+                             struct agx_error **err) AGX_MUST_CHECK;
+void agx_service_stream_end(struct agx_service *s, uid_t uid);
+
+extern const struct agx_rpc_method agx_service_agbox_methods[];
+extern const size_t agx_service_agbox_methods_len;
+extern const struct agx_rpc_method agx_service_control_methods[];
+extern const size_t agx_service_control_methods_len;
+
+/* Handlers that have a file of their own. */
+void agx_service_list(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_list_page(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_list_active(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_delete_many(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_subscribe(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_watch(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_wait_sandbox(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_wait_exec(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_read_output(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_write_input(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_backup(void *service, struct agx_rpc_call *call, struct agx_str request);
+
+#endif
