@@ -1,0 +1,28 @@
+/*
+ * fake.h: a backend without sandboxes, for tests and benches: `--backend fake:DIR`.
+ *
+ * Its world is a process of its own, agentix-fakeworld, with a socket in DIR. It is started when
+ * none runs there and outlives whoever started it. It keeps a journal of every effect, and does on
+ * demand what real ones do: waits, failures, deaths. docs/design/backends.md has its script.
+ */
+#ifndef AGX_BACKEND_FAKE_FAKE_H
+#define AGX_BACKEND_FAKE_FAKE_H
+
+#include "backend/backend.h"
+
+struct agx_fake_config {
+    const char *dir;     /* of the world; made, 0700, when it is not there */
+    const char *program; /* agentix-fakeworld; NULL: found beside this program */
+    uint64_t ping_ms;    /* a world that is silent for so long, while asked, counts as dead */
+    uint64_t retry_first_ms, retry_max_ms; /* between attempts to reach it again */
+};
+#define AGX_FAKE_CONFIG_INIT                                                                       \
+    {                                                                                              \
+        .ping_ms = 5000, .retry_first_ms = 20, .retry_max_ms = 2000                                \
+    }
+
+/* Returns at once; calls made before the world is reached wait for it. */
+int agx_backend_fake_open(struct agx_loop *l, const struct agx_fake_config *c,
+                          struct agx_backend **ret_backend, struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

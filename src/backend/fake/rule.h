@@ -1,0 +1,74 @@
+/*
+ * rule.h: the script of the fake world: what a verb does to the sandboxes that a pattern names.
+ *
+ *     create *          delay 50ms
+ *     create web-?      x2 fail UNAVAILABLE no room
+ *     stop   stuck-*    hang
+ *     create crash-*    delay 10ms; die 100ms
+ *
+ * The same actions stand in a sandbox's labels, without pattern: `fake.create: delay 50ms`. A label
+ * wins over the script; of the script the newest rule that fits.
+ */
+#ifndef AGX_BACKEND_FAKE_RULE_H
+#define AGX_BACKEND_FAKE_RULE_H
+
+#include "core/pairs.h"
+#include "core/reconcile.h"
+
+enum agx_fake_way {
+    AGX_FAKE_GOES,
+    AGX_FAKE_FAILS,
+    AGX_FAKE_HANGS,            /* for ever, whoever cancels */
+    AGX_FAKE_HANGS_UNTIL_TOLD, /* for ever, or until it is cancelled */
+};
+
+/* What happens to one request. */
+struct agx_fake_plan {
+    uint64_t delay_ms;
+    enum agx_fake_way way;
+    enum agx_code code; /* of FAILS */
+    char *message;
+    bool dies; /* so long after it succeeded the main process... */
+    uint64_t dies_after_ms;
+    enum agx_seen dies_as; /* ...ends so */
+    bool has_companion;    /* this one does not become ready */
+    uint64_t companion;
+    char *companion_message;
+};
+
+/* "delay 50ms; fail UNAVAILABLE no room". -AGX_INVALID_ARGUMENT says what is wrong. */
+int agx_fake_plan_parse(struct agx_str text, struct agx_fake_plan *ret,
+                        struct agx_error **err) AGX_MUST_CHECK;
+/* Accepts NULL. */
+void agx_fake_plan_done(struct agx_fake_plan *p);
+
+struct agx_fake_rule;
+
+struct agx_fake_rules {
+    struct agx_fake_rule *newest;
+};
+
+/* One line: VERB PATTERN [xN] ACTION[; ACTION...]. With xN it counts for N requests. Verbs: those
+ * of agx_do_name(), look, exec, kill, or * for any. */
+int agx_fake_rules_add(struct agx_fake_rules *r, struct agx_str line,
+                       struct agx_error **err) AGX_MUST_CHECK;
+/* Accepts NULL. */
+void agx_fake_rules_done(struct agx_fake_rules *r);
+
+/* What is to happen to this request; the caller frees it with agx_fake_plan_done(). */
+void agx_fake_rules_find(struct agx_fake_rules *r, const struct agx_pairs *labels, const char *verb,
+                         const char *sandbox_id, struct agx_fake_plan *ret);
+
+bool agx_fake_rule_is_label(const char *key);
+/* -AGX_FAILED_PRECONDITION: one of them makes no sense; or `fake.check` is there, whose value is
+ * the message. */
+int agx_fake_rule_check_labels(const struct agx_pairs *labels,
+                               struct agx_error **err) AGX_MUST_CHECK;
+
+/* "50ms", or seconds as a plain number. */
+bool agx_fake_parse_ms(struct agx_str text, uint64_t *ret_ms);
+
+/* The next word of *rest, without the blanks around it; empty at the end. */
+struct agx_str agx_fake_word(struct agx_str *rest);
+
+#endif
