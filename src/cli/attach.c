@@ -37,6 +37,16 @@ int agx_attach_init(struct agx_attach *s, struct agx_ctl *ctl, struct agx_error 
     return s->signal_fd < 0 ? agx_error_errno(err, errno, "wait for signals") : 0;
 }
 
+/* Where that fails, the connection is lost, which others notice. */
+static void start_cancel(struct agx_attach *s)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+
+    if (agx_id_encode(&request, s->exec_id) < 0 ||
+        agx_ctl_start(s->ctl, AGX_METHOD_CANCEL_EXEC, &request, &s->cancel, NULL) < 0)
+        s->abandoned = true;
+}
+
 /* The first asks for the end, the second does not wait for it. */
 static void take_signal(struct agx_attach *s)
 {
@@ -46,6 +56,8 @@ static void take_signal(struct agx_attach *s)
         return;
     if (s->signal != 0)
         s->abandoned = true;
+    else if (s->exec_id && !s->ended)
+        start_cancel(s);
     s->signal = (int)info.ssi_signo;
     s->due_ms = agx_clock_ms() + AGX_CLI_CANCEL_MS;
 }
@@ -164,15 +176,6 @@ void agx_attach_done(struct agx_attach *s)
     stop_all(s);
     agx_exec_view_done(&s->view);
     agx_closep(&s->signal_fd);
-}
-
-static int start_cancel(struct agx_attach *s, struct agx_error **err)
-{
-    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-
-    if (agx_id_encode(&request, s->exec_id) < 0)
-        return agx_cli_no_memory(err);
-    return agx_ctl_start(s->ctl, AGX_METHOD_CANCEL_EXEC, &request, &s->cancel, err);
 }
 
 static int send_input(struct agx_attach *s, struct agx_str bytes, struct agx_error **err)
@@ -342,7 +345,7 @@ static bool is_over(const struct agx_attach *s)
 
 static int turn(struct agx_attach *s, struct agx_error **err)
 {
-    bool input, cancelling = s->signal != 0;
+    bool input;
     int r = take_all(s, err);
 
     if (r == 0 && !is_over(s) && !something_is_ready(s)) {
@@ -350,8 +353,6 @@ static int turn(struct agx_attach *s, struct agx_error **err)
         if (input)
             r = read_input(s, err);
     }
-    if (r >= 0 && s->signal != 0 && !cancelling && !s->ended)
-        r = start_cancel(s, err);
     return r;
 }
 
@@ -422,7 +423,7 @@ int agx_attach_run(struct agx_attach *s, const char *exec_id, bool has_input, in
                                          .user = s };
     r = start_all(s, err);
     if (r >= 0 && s->signal != 0) /* it came before the command was there */
-        r = start_cancel(s, err);
+        start_cancel(s);
     while (r >= 0 && !is_over(s)) {
         r = turn(s, err);
         if (r == -AGX_UNAVAILABLE)

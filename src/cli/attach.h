@@ -19,7 +19,7 @@
 
 struct agx_attach {
     struct agx_ctl *ctl;
-    const char *exec_id; /* borrowed */
+    const char *exec_id; /* borrowed; NULL: there is none yet */
     int signal_fd;       /* SIGINT and SIGTERM are blocked and arrive here */
     int signal;          /* the one that came; 0: none */
     uint64_t due_ms;     /* after a signal: the end of patience */
