@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import threading
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -13,6 +15,7 @@ from cli_fixtures import fixture_cli, fixture_fake  # noqa: F401
 
 PENDING, READY, FAILED, STOPPED, DELETING, DELETED = range(1, 7)
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
+MANUAL = (Path(__file__).parents[2] / "docs" / "man" / "agentix.1").read_text()
 
 
 def handle(fake, name="box-1", state=READY, **fields):
@@ -458,3 +461,5 @@ def test_every_command_has_help(cli):
             assert asked.returncode == 0 and f"usage: agentix {group} {name}" in asked.stdout
             assert cli.run("help", group, name).stdout == asked.stdout
             assert max(map(len, asked.stdout.splitlines())) <= 100
+            for option in re.findall(r"--([a-z-]+)", asked.stdout):
+                assert f"Fl -{option}" in MANUAL, option

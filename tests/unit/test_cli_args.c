@@ -112,15 +112,17 @@ TEST(args_letters_have_their_value_beside_them_or_behind_them)
 
 TEST(args_behind_dashes_are_a_command)
 {
+    char *argv[] = { "get", "id", "--", "ls", "--flag", "--" };
+    char *without[] = { "get", "--" };
     struct values v = { 0 };
     struct agx_args a;
 
-    ASSERT_INT(AGX_EXIT_GOING, READ(&v, &a, "id", "--", "ls", "--flag", "--"));
+    ASSERT_INT(AGX_EXIT_GOING, read_into(&v, &a, (int)AGX_ARRAY_LEN(argv), argv));
     ASSERT_FALSE(v.flag);
     ASSERT_TRUE(a.dashes);
     ASSERT_UINT(3, a.rest_len);
     ASSERT_CSTR("--flag", a.rest[1]);
-    ASSERT_INT(AGX_EXIT_GOING, READ(&v, &a, "--"));
+    ASSERT_INT(AGX_EXIT_GOING, read_into(&v, &a, (int)AGX_ARRAY_LEN(without), without));
     ASSERT_TRUE(a.dashes);
     ASSERT_UINT(0, a.rest_len);
 }
