@@ -124,6 +124,10 @@
 /* Sessions of one server: far more than a sandbox has clients, far fewer than descriptors. */
 #define AGX_EIO_SESSIONS_MAX 4096
 
+/* Memory that all idle sessions together keep for their next large message: enough for 32 that send
+ * such messages one after another, for each keeps 2 MiB at most; the others pay for new pages. */
+#define AGX_EIO_KEPT_MAX ((size_t)64 << 20)
+
 /* Connections accepted in one turn of the loop, so that a flood of them leaves time for others. */
 #define AGX_ACCEPT_BATCH 64
 

@@ -16,6 +16,7 @@ struct agx_eio_server {
     void *user;
     struct agx_map sessions; /* by sid */
     size_t n_alive;          /* sessions and links whose memory is not freed yet */
+    size_t kept;             /* the links' `kept`; at most config.kept_max */
     bool closing;
 };
 
@@ -34,6 +35,7 @@ struct eio_link {
     enum link_state state;
     bool paused;
     struct agx_ws ws;
+    size_t kept; /* bytes that `ws` holds between two messages */
 };
 
 /* A text and its attachment, waiting for a polling client. */

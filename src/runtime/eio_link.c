@@ -134,6 +134,22 @@ static void on_event(struct eio_link *l, const struct agx_ws_event *e)
     }
 }
 
+/* What the reader keeps for its next large message counts for the server; past what that may keep,
+ * it is given back. A message that is under way is no such memory. */
+static void count_kept(struct eio_link *l)
+{
+    struct agx_eio_server *sv = l->server;
+    size_t kept = l->ws.message ? 0 : l->ws.body.cap;
+
+    sv->kept -= l->kept;
+    if (kept > sv->config.kept_max - sv->kept) {
+        agx_buf_done(&l->ws.body);
+        kept = 0;
+    }
+    l->kept = kept;
+    sv->kept += kept;
+}
+
 static size_t on_data(void *user, uint8_t *data, size_t len)
 {
     struct eio_link *l = user;
@@ -149,6 +165,7 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     if (r < 0)
         end(l, l->ws.fault,
             l->ws.fault == AGX_WS_TOO_BIG ? "a message is too long" : "a malformed message");
+    count_kept(l);
     return l->state == LINK_ENDED ? len : len - n;
 }
 
@@ -191,6 +208,7 @@ static void on_closed(void *user, struct agx_error *error)
     if (s)
         agx_eio_session_close(s, AGX_WS_GOING_AWAY, "the connection was lost");
     agx_ws_done(&l->ws);
+    sv->kept -= l->kept;
     free(l);
     agx_eio_server_released(sv);
 }

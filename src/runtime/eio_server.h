@@ -21,6 +21,8 @@ struct agx_eio_server_config {
     size_t queue_max;   /* bytes that wait for one polling client; more is refused */
     size_t queue_high;  /* from here on it counts as slow: see `drained` */
     size_t sessions_max;
+    size_t
+        kept_max; /* bytes that idle WebSockets keep for their next large message, all together */
     uint64_t upgrade_ms; /* how long an upgrade may take */
 };
 #define AGX_EIO_SERVER_CONFIG_INIT                                                                 \
@@ -28,7 +30,7 @@ struct agx_eio_server_config {
         .ping_interval_ms = AGX_EIO_PING_INTERVAL_MS, .ping_timeout_ms = AGX_EIO_PING_TIMEOUT_MS,  \
         .message_max = AGX_MESSAGE_MAX, .queue_max = 2 * AGX_MESSAGE_MAX,                          \
         .queue_high = AGX_CONN_OUT_HIGH, .sessions_max = AGX_EIO_SESSIONS_MAX,                     \
-        .upgrade_ms = AGX_EIO_UPGRADE_MS                                                           \
+        .kept_max = AGX_EIO_KEPT_MAX, .upgrade_ms = AGX_EIO_UPGRADE_MS                             \
     }
 
 struct agx_eio_server_ops {
