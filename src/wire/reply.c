@@ -1,6 +1,7 @@
 /* reply.c: the answers of both services, as the daemon writes them. */
 #include "wire/reply.h"
 
+#include "wire/field_writer.h"
 #include "wire/spec_wire_internal.h"
 
 #include "agentix_v1_control.pb-c.h"
@@ -29,30 +30,65 @@ int agx_reply_accepted(struct agx_buf *out)
     return agx_pack_plain(&m.base, out);
 }
 
-int agx_reply_sandbox(struct agx_buf *out, const struct agx_sandbox *sb, bool envs)
+/* Numbers of agbox/v1/service.proto, for what is written by hand. */
+enum {
+    RESPONSE_SANDBOX = 1,
+    HANDLE_SANDBOX_ID = 1,
+    HANDLE_STATE = 2,
+    HANDLE_LAST_EVENT_SEQUENCE = 3,
+    HANDLE_LABELS = 5,
+    HANDLE_CREATED_AT = 6,
+    HANDLE_IMAGE = 7,
+    HANDLE_ERROR_CODE = 8,
+    HANDLE_ERROR_MESSAGE = 9,
+    HANDLE_STATE_CHANGED_AT = 10,
+    ENTRY_KEY = 1,
+    ENTRY_VALUE = 2,
+};
+
+static void write_pairs(struct agx_field_writer *w, uint32_t field, const struct agx_pairs *pairs)
 {
-    Agbox__V1__GetSandboxResponse m = AGBOX__V1__GET_SANDBOX_RESPONSE__INIT;
-    handle_pb handle = AGBOX__V1__SANDBOX_HANDLE__INIT;
-    Google__Protobuf__Timestamp created, changed;
+    for (size_t i = 0; i < pairs->len; i++) {
+        size_t opened = agx_field_write_open(w, field);
+
+        agx_field_write_text(w, ENTRY_KEY, pairs->items[i].key);
+        agx_field_write_text(w, ENTRY_VALUE, pairs->items[i].value);
+        agx_field_write_close(w, opened);
+    }
+}
+
+/* Few sandboxes have any, and they have many fields: these are protobuf-c's. */
+static void write_companions(struct agx_field_writer *w, const struct agx_spec *spec, bool envs)
+{
+    handle_pb m = AGBOX__V1__SANDBOX_HANDLE__INIT;
     struct agx_pack p;
 
+    if (spec->companions_len == 0)
+        return;
     agx_pack_init(&p);
-    handle.sandbox_id = agx_pack_text(sb->id);
-    handle.state = (Agbox__V1__SandboxState)agx_sandbox_state(sb);
-    handle.last_event_sequence = sb->life.last_sequence;
-    handle.companion_containers =
-        agx_companions_pack(&p, &sb->spec, envs, &handle.n_companion_containers);
-    handle.labels = agx_pack_pairs(&p, &agbox__v1__sandbox_handle__labels_entry__descriptor,
-                                   &sb->spec.labels, &handle.n_labels);
-    agx_pack_time(&created, sb->created.wall_ns);
-    handle.created_at = &created;
-    handle.image = agx_pack_text(sb->spec.image);
-    handle.error_code = agx_pack_text(sb->life.error_code);
-    handle.error_message = agx_pack_text(sb->life.error_message);
-    agx_pack_time(&changed, sb->life.changed.wall_ns);
-    handle.state_changed_at = &changed;
-    m.sandbox = &handle;
-    return agx_pack(&p, &m.base, out);
+    m.companion_containers = agx_companions_pack(&p, spec, envs, &m.n_companion_containers);
+    w->failed |= agx_pack(&p, &m.base, w->out) < 0;
+}
+
+int agx_reply_sandbox(struct agx_buf *out, const struct agx_sandbox *sb, bool envs)
+{
+    struct agx_field_writer w;
+    size_t opened;
+
+    agx_field_writer_init(&w, out);
+    opened = agx_field_write_open(&w, RESPONSE_SANDBOX);
+    agx_field_write_text(&w, HANDLE_SANDBOX_ID, sb->id);
+    agx_field_write_number(&w, HANDLE_STATE, agx_sandbox_state(sb));
+    agx_field_write_number(&w, HANDLE_LAST_EVENT_SEQUENCE, sb->life.last_sequence);
+    write_companions(&w, &sb->spec, envs);
+    write_pairs(&w, HANDLE_LABELS, &sb->spec.labels);
+    agx_field_write_time(&w, HANDLE_CREATED_AT, sb->created.wall_ns);
+    agx_field_write_text(&w, HANDLE_IMAGE, sb->spec.image);
+    agx_field_write_text(&w, HANDLE_ERROR_CODE, sb->life.error_code);
+    agx_field_write_text(&w, HANDLE_ERROR_MESSAGE, sb->life.error_message);
+    agx_field_write_time(&w, HANDLE_STATE_CHANGED_AT, sb->life.changed.wall_ns);
+    agx_field_write_close(&w, opened);
+    return agx_field_writer_end(&w);
 }
 
 int agx_reply_exec(struct agx_buf *out, const struct agx_exec *e, uint64_t last_sequence, bool envs)

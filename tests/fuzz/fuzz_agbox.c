@@ -7,6 +7,7 @@
 #include "tests/support/fuzz.h"
 #include "wire/control_request.h"
 #include "wire/record.h"
+#include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
 #include "wire/view.h"
@@ -104,6 +105,29 @@ ROUND(event_record, struct agx_event_record, AGX_DATA_LOSS, agx_event_record_dec
       agx_event_record_encode, agx_event_record_done)
 ROUND(stats, struct agx_stats, AGX_INTERNAL, agx_stats_decode, agx_stats_encode, agx_stats_done)
 
+/* What the daemon tells of a sandbox that it read, clients can read. */
+static void handle(struct agx_str bytes)
+{
+    struct agx_buf out = AGX_BUF_INIT(OUT_MAX);
+    struct agx_error *err = NULL;
+    struct agx_sandbox_views v;
+    struct agx_sandbox sb;
+
+    if (!understood(agx_sandbox_record_decode(&sb, bytes, &err), AGX_DATA_LOSS, &err))
+        return;
+    sb.created.wall_ns /= 2; /* the first second of all time has no text */
+    FUZZ_CHECK(agx_reply_sandbox(&out, &sb, false) == 0);
+    FUZZ_CHECK(agx_reply_sandbox(&out, &sb, true) == 0);
+    FUZZ_CHECK(agx_sandbox_views_decode(&v, agx_buf_peek(&out), NULL) == 0 && v.len == 2);
+    FUZZ_CHECK(strcmp(v.items[0].id, sb.id) == 0);
+    FUZZ_CHECK(v.items[0].created_at_ns == sb.created.wall_ns);
+    FUZZ_CHECK(agx_pairs_eq(&v.items[1].spec.labels, &sb.spec.labels));
+    FUZZ_CHECK(v.items[1].spec.companions_len == sb.spec.companions_len);
+    agx_sandbox_views_done(&v);
+    agx_sandbox_done(&sb);
+    agx_buf_done(&out);
+}
+
 /* A sandbox without companions: what is in the record must fit. */
 static int life_encode(struct agx_buf *out, const struct agx_sandbox *sb)
 {
@@ -165,7 +189,7 @@ static void (*const targets[])(struct agx_str) = {
     create,      exec,         list,      page,        selector,       subscribe,  watch,
     output,      wait_sandbox, wait_exec, input,       active,         id,         sandbox_record,
     exec_record, event_record, stats,     life_record, view_sandboxes, view_execs, view_event,
-    view_status, show_create,  show_page, show_watch,
+    view_status, show_create,  show_page, show_watch,  handle,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
