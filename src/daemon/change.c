@@ -1,0 +1,383 @@
+/*
+ * change.c: one batch: filled, committed, and then either shown, told and acted upon, or undone.
+ *
+ *     begin --> steps --> end --+-- nothing to store ------------+--> settle
+ *                               +-- commit --+-- stored ---------+
+ *                                            +-- not stored --> undo, refuse, queue again
+ */
+#include "daemon/change.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/accept.h"
+#include "daemon/drive.h"
+#include "daemon/engine_internal.h"
+#include "daemon/timers.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+int agx_change_begin(struct agx_unit *u, struct agx_change **ret, struct agx_error **err)
+{
+    struct agx_life life;
+    struct agx_change *c;
+    int r = agx_life_copy(&life, &u->sandbox.life, err);
+
+    if (r < 0)
+        return r;
+    u->shown = agx_new(struct agx_sandbox);
+    *u->shown = u->sandbox;
+    u->shown->life = life;
+    c = u->change = agx_new(struct agx_change);
+    c->unit = u;
+    c->now = agx_engine_now(u->engine);
+    c->inputs_tail = &c->inputs;
+    *ret = c;
+    return 0;
+}
+
+static void change_free(struct agx_change *c)
+{
+    for (size_t i = 0; i < c->events_len; i++)
+        agx_event_done(&c->events[i].event);
+    free(c->events);
+    agx_input_free_list(c->inputs);
+    free(c);
+}
+
+static void add_event(struct agx_change *c, struct agx_event *take_event)
+{
+    struct agx_change_event *more =
+        reallocarray(c->events, c->events_len + 1, sizeof(struct agx_change_event));
+
+    if (!more)
+        abort();
+    c->events = more;
+    c->events[c->events_len++] = (struct agx_change_event){ .event = *take_event };
+}
+
+void agx_change_take(struct agx_change *c, struct agx_sandbox_output *out)
+{
+    c->changed |= out->changed;
+    c->purge |= out->purge;
+    if (out->has_event)
+        add_event(c, &out->event);
+    if (out->start != AGX_DO_NONE) {
+        c->start = out->start;
+        c->cancel = false; /* what was to be cancelled has ended */
+    }
+    c->cancel |= out->cancel;
+}
+
+void agx_change_touch(struct agx_change *c, struct agx_active *x)
+{
+    (void)c;
+    if (x->touched)
+        return;
+    x->touched = true;
+    x->shown = x->exec;
+}
+
+void agx_change_take_exec(struct agx_change *c, struct agx_active *x, struct agx_exec_output *out)
+{
+    c->changed |= out->changed;
+    x->changed |= out->changed;
+    if (out->has_event)
+        add_event(c, &out->event);
+    if (out->start != AGX_EXEC_DO_NONE)
+        x->start = out->start;
+    if (x->exec.phase == AGX_EXEC_PHASE_ENDED)
+        x->start = AGX_EXEC_DO_NONE;
+}
+
+/* ---- the end, good ---- */
+
+static void drop_shown(struct agx_unit *u)
+{
+    agx_life_done(&u->shown->life);
+    free(u->shown);
+    u->shown = NULL;
+}
+
+static void log_phase(const struct agx_unit *u)
+{
+    const struct agx_life *l = &u->sandbox.life;
+
+    if (u->shown->life.phase == l->phase)
+        return;
+    AGX_LOG(AGX_LOG_INFO, "sandbox.phase", AGX_F_STR("sandbox", u->sandbox.id),
+            AGX_F_STR("phase", agx_phase_name(l->phase)), AGX_F_UINT("sequence", l->last_sequence),
+            AGX_F_STR("error_code", l->error_code), AGX_F_STR("error", l->error_message));
+}
+
+/* From here on readers see it. */
+static void show(struct agx_change *c)
+{
+    struct agx_unit *u = c->unit;
+    struct agx_engine *e = u->engine;
+
+    log_phase(u);
+    drop_shown(u);
+    u->change = NULL;
+    u->failures = 0;
+    if (c->changed)
+        u->touched = e->looks;
+    if (!u->born) {
+        u->born = u->reconciled = true;
+        agx_roll_add(&e->roll, &u->sandbox);
+    }
+    if (u->sandbox.life.phase == AGX_PHASE_DELETED)
+        agx_tally_drop(&e->tally, u->sandbox.owner_uid, AGX_TALLY_SANDBOXES, &u->counted);
+    for (struct agx_active *x = u->execs; x; x = x->next) {
+        x->touched = x->changed = false;
+        x->born = true;
+    }
+    for (size_t i = 0; i < c->events_len; i++)
+        agx_feeds_publish(&e->feeds, &u->feeds, u->sandbox.id, c->events[i].position,
+                          &c->events[i].event);
+    if (c->events_len > 0)
+        e->position = c->events[c->events_len - 1].position;
+}
+
+static void answer(struct agx_unit *u, struct agx_input *in)
+{
+    struct agx_answer a = { .error = AGX_TAKE_PTR(in->error), .reason = in->reason };
+    char out[AGX_LOG_PATH_SIZE], err[AGX_LOG_PATH_SIZE];
+    const char *key = agx_reason_id_key(in->reason);
+
+    if (key)
+        a.reason_id = in->exec && strcmp(key, "exec_id") == 0 ? in->exec->exec.id : u->sandbox.id;
+    if (!a.error)
+        a.sandbox = &u->sandbox;
+    if (!a.error && in->kind == AGX_INPUT_EXEC_CREATE) {
+        const struct agx_logs *logs = &u->engine->logs;
+
+        a.exec_id = in->exec->exec.id;
+        a.out_path = agx_logs_path(logs, u->sandbox.id, a.exec_id, AGX_STREAM_OUT, out);
+        a.err_path = agx_logs_path(logs, u->sandbox.id, a.exec_id, AGX_STREAM_ERR, err);
+    }
+    in->answer(in->user, &a);
+}
+
+static void act(struct agx_unit *u, enum agx_do start, bool cancel)
+{
+    if (start != AGX_DO_NONE && cancel) /* overtaken before it began */
+        agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_FAILED, .op = start });
+    else if (start != AGX_DO_NONE)
+        agx_drive_start(u, start);
+    else if (cancel)
+        agx_drive_cancel(u);
+}
+
+static void act_on_execs(struct agx_unit *u)
+{
+    struct agx_active *next;
+
+    for (struct agx_active *x = u->execs; x; x = next) {
+        enum agx_exec_do start = x->start;
+        struct agx_input *waiter = AGX_TAKE_PTR(x->waiters);
+
+        next = x->next;
+        x->start = AGX_EXEC_DO_NONE;
+        while (waiter) {
+            struct agx_input *following = waiter->next;
+
+            agx_unit_push(waiter->unit, waiter); /* to be refused: the id is taken */
+            waiter = following;
+        }
+        if (x->exec.phase == AGX_EXEC_PHASE_ENDED) {
+            agx_drive_exec_forget(x);
+            agx_active_release(x);
+        } else {
+            if (start != AGX_EXEC_DO_NONE)
+                agx_drive_exec_start(x, start);
+            agx_timers_schedule_exec(x);
+        }
+    }
+}
+
+static void settle(struct agx_change *c)
+{
+    struct agx_unit *u = c->unit;
+    struct agx_engine *e = u->engine;
+
+    show(c);
+    for (struct agx_input *in = c->inputs; in; in = in->next)
+        if (in->answer)
+            answer(u, in);
+    if (!e->closing) {
+        act(u, c->start, c->cancel);
+        act_on_execs(u);
+    }
+    if (c->purge) {
+        agx_logs_purge(&e->logs, u->sandbox.id);
+        agx_unit_bury(u);
+    } else if (!e->closing) {
+        agx_timers_schedule(u);
+        if (u->queue)
+            agx_unit_mark_dirty(u);
+    }
+    change_free(c);
+}
+
+/* ---- the end, bad ---- */
+
+static void undo(struct agx_unit *u)
+{
+    struct agx_active *next;
+
+    agx_life_done(&u->sandbox.life);
+    u->sandbox.life = u->shown->life;
+    free(u->shown);
+    u->shown = NULL;
+    u->change = NULL;
+    for (struct agx_active *x = u->execs; x; x = next) {
+        next = x->next;
+        if (!x->touched)
+            continue;
+        agx_exec_undo(&x->exec, &x->shown);
+        x->touched = x->changed = false;
+        x->start = AGX_EXEC_DO_NONE;
+        if (!x->born) {
+            agx_logs_remove(&u->engine->logs, u->sandbox.id, x->exec.id);
+            agx_active_release(x);
+        }
+    }
+}
+
+/* Requests are answered, and the rest goes back to the head of the queue. */
+static void sort_out(struct agx_change *c, const struct agx_error *error)
+{
+    struct agx_unit *u = c->unit;
+    struct agx_input *in = AGX_TAKE_PTR(c->inputs), *back = NULL, **tail = &back;
+    bool taken = !u->born && error->code == AGX_ALREADY_EXISTS;
+
+    while (in) {
+        struct agx_input *next = in->next;
+
+        if (in->answer) {
+            struct agx_error *copy = agx_error_dup(error);
+
+            if (!taken)
+                (void)agx_error_wrap(&copy, -(int)copy->code, "store sandbox '%s'", u->sandbox.id);
+            agx_engine_answer_later(u->engine, in->answer, in->user, &copy,
+                                    taken ? AGX_REASON_SANDBOX_ID_ALREADY_EXISTS : AGX_REASON_NONE,
+                                    u->sandbox.id);
+            agx_input_free(in);
+        } else {
+            *tail = in;
+            tail = &in->next;
+        }
+        in = next;
+    }
+    *tail = u->queue;
+    if (back) {
+        if (!u->queue)
+            u->tail = tail;
+        u->queue = back;
+    }
+}
+
+static bool has_request(const struct agx_unit *u)
+{
+    for (const struct agx_input *in = u->queue; in; in = in->next)
+        if (in->answer)
+            return true;
+    return false;
+}
+
+/* Takes the error. */
+static void fail(struct agx_change *c, struct agx_error *error)
+{
+    struct agx_unit *u = c->unit;
+    struct agx_engine *e = u->engine;
+
+    if (!e->failing)
+        AGX_LOG(AGX_LOG_ERROR, "store.failing", AGX_F_STR("sandbox", u->sandbox.id),
+                AGX_F_ERR(error));
+    e->failing = true;
+    undo(u);
+    sort_out(c, error);
+    agx_error_free(error);
+    change_free(c);
+    if (e->closing)
+        return;
+    if (!u->born) {
+        agx_unit_bury(u);
+        return;
+    }
+    agx_timers_schedule(u);
+    if (has_request(u))
+        agx_unit_mark_dirty(u);
+    else if (u->queue)
+        agx_unit_wait(u);
+}
+
+/* ---- the commit ---- */
+
+static void on_stored(void *user, struct agx_error *error)
+{
+    struct agx_change *c = user;
+    struct agx_engine *e = c->unit->engine;
+
+    e->commits--;
+    if (error) {
+        fail(c, error);
+    } else {
+        if (e->failing)
+            AGX_LOG(AGX_LOG_INFO, "store.recovered");
+        e->failing = false;
+        settle(c);
+    }
+    if (e->closing)
+        agx_engine_close_on(e);
+}
+
+static int fill(struct agx_change *c, struct agx_store_batch *b, struct agx_error **err)
+{
+    struct agx_unit *u = c->unit;
+    struct agx_engine *e = u->engine;
+    uint64_t position = e->next_position;
+
+    if (!u->born)
+        agx_schema_put_sandbox(b, &u->sandbox);
+    if (c->purge)
+        return agx_schema_purge(e->config.store, b, u->sandbox.id, e->next_position, err);
+    agx_schema_put_life(b, &u->sandbox);
+    for (size_t i = 0; i < c->events_len; i++) {
+        c->events[i].position = ++position;
+        agx_schema_put_event(b, u->sandbox.id, position, &c->events[i].event);
+    }
+    for (struct agx_active *x = u->execs; x; x = x->next) {
+        if (!x->changed)
+            continue;
+        if (!x->born)
+            agx_schema_reserve_exec(b, &x->exec);
+        agx_schema_put_exec(b, &x->exec);
+    }
+    return 0;
+}
+
+void agx_change_end(struct agx_change *c)
+{
+    _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = NULL;
+    struct agx_engine *e = c->unit->engine;
+    struct agx_error *error = NULL;
+    int r;
+
+    if (!c->changed) {
+        settle(c);
+        return;
+    }
+    b = agx_store_batch_new();
+    r = fill(c, b, &error);
+    if (r == 0)
+        r = agx_store_commit(e->config.store, &b, on_stored, c, &error);
+    if (r < 0) {
+        fail(c, error);
+        return;
+    }
+    e->next_position += c->events_len;
+    e->commits++;
+}

@@ -1,0 +1,276 @@
+/*
+ * drive.c: operations on sandboxes.
+ *
+ *     start --> RUNS --deadline, cancel--> CANCELLED --abandon_ms--> given up: FAILED
+ *                 |                            |
+ *                 +---------- done ------------+--> DONE or FAILED
+ */
+#include "daemon/drive.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "daemon/engine_internal.h"
+#include "daemon/lookout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+struct agx_operation {
+    struct agx_unit *unit;
+    enum agx_do verb;
+    struct agx_backend_op *op;
+    struct agx_alarm alarm; /* the deadline; after a cancel the end of patience */
+    uint64_t started_ms;
+    bool expired; /* it was cancelled at its deadline, not by a request */
+};
+
+static uint64_t deadline_of(const struct agx_engine_config *c, enum agx_do verb)
+{
+    switch (verb) {
+    case AGX_DO_CREATE:
+        return c->create_ms;
+    case AGX_DO_RESUME:
+    case AGX_DO_REVIVE:
+        return c->resume_ms;
+    case AGX_DO_DELETE:
+        return c->delete_ms;
+    default:
+        return c->stop_ms;
+    }
+}
+
+/* The operation is over: the unit has none. */
+static void operation_free(struct agx_operation *o)
+{
+    struct agx_engine *e = o->unit->engine;
+
+    agx_alarms_clear(&e->alarms, &o->alarm);
+    o->unit->operation = NULL;
+    e->operations--;
+    free(o);
+}
+
+static void report_failure(struct agx_unit *u, enum agx_do verb, const char *message)
+{
+    AGX_LOG(AGX_LOG_WARN, "sandbox.operation_failed", AGX_F_STR("sandbox", u->sandbox.id),
+            AGX_F_STR("operation", agx_do_name(verb)), AGX_F_STR("error", message));
+    agx_unit_report(u, &(struct agx_sandbox_input){
+                           .on = AGX_ON_FAILED, .op = verb, .error_message = message });
+}
+
+static void on_begun(void *user)
+{
+    struct agx_operation *o = user;
+
+    agx_unit_report(o->unit, &(struct agx_sandbox_input){ .on = AGX_ON_BEGUN, .op = o->verb });
+}
+
+static void on_companion(void *user, size_t companion, struct agx_error *error)
+{
+    struct agx_operation *o = user;
+    char text[AGX_FAILURE_TEXT_MAX];
+
+    agx_unit_report(
+        o->unit, &(struct agx_sandbox_input){
+                     .on = error ? AGX_ON_COMPANION_FAILED : AGX_ON_COMPANION_READY,
+                     .companion = companion,
+                     .error_message = error ? agx_error_format(error, text, sizeof(text)) : NULL });
+    agx_error_free(error);
+}
+
+static void on_done(void *user, struct agx_error *error)
+{
+    struct agx_operation *o = user;
+    struct agx_unit *u = o->unit;
+    enum agx_do verb = o->verb;
+    char text[AGX_FAILURE_TEXT_MAX];
+
+    if (!error) {
+        agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_DONE, .op = verb });
+    } else {
+        if (o->expired)
+            (void)agx_error_wrap(&error, -AGX_DEADLINE_EXCEEDED,
+                                 "%s was cancelled after %" PRIu64 " ms", agx_do_name(verb),
+                                 deadline_of(&u->engine->config, verb));
+        report_failure(u, verb, agx_error_format(error, text, sizeof(text)));
+        agx_error_free(error);
+    }
+    operation_free(o);
+    if (verb == AGX_DO_REVIVE)
+        agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
+}
+
+static const struct agx_backend_hooks hooks = { .begun = on_begun,
+                                                .companion = on_companion,
+                                                .done = on_done };
+
+static void on_given_up(struct agx_alarm *a)
+{
+    struct agx_operation *o = container_of(a, struct agx_operation, alarm);
+    struct agx_unit *u = o->unit;
+    enum agx_do verb = o->verb;
+    char text[200];
+
+    (void)snprintf(text, sizeof(text),
+                   "the backend hung in %s: given up after %" PRIu64 " ms, %" PRIu64
+                   " ms after it was cancelled",
+                   agx_do_name(verb), uv_now(agx_loop_uv(u->engine->loop)) - o->started_ms,
+                   u->engine->config.abandon_ms);
+    agx_backend_abandon(o->op);
+    u->engine->abandoned++;
+    operation_free(o);
+    report_failure(u, verb, text);
+}
+
+static void cancel(struct agx_operation *o)
+{
+    struct agx_engine *e = o->unit->engine;
+
+    /* First the alarm: the backend may be quick. */
+    agx_engine_alarm(e, &o->alarm, e->config.abandon_ms, on_given_up);
+    agx_backend_cancel(o->op);
+}
+
+static void on_deadline(struct agx_alarm *a)
+{
+    struct agx_operation *o = container_of(a, struct agx_operation, alarm);
+
+    o->expired = true;
+    cancel(o);
+}
+
+void agx_drive_start(struct agx_unit *u, enum agx_do verb)
+{
+    struct agx_engine *e = u->engine;
+    const struct agx_backend_request q = { .verb = verb,
+                                           .sandbox = &u->sandbox,
+                                           .grace_ms = e->config.stop_grace_ms };
+    struct agx_operation *o = agx_new(struct agx_operation);
+    struct agx_error *error = NULL;
+    char text[AGX_FAILURE_TEXT_MAX];
+
+    assert(!u->operation);
+    u->operation = o;
+    e->operations++;
+    *o = (struct agx_operation){ .unit = u,
+                                 .verb = verb,
+                                 .started_ms = uv_now(agx_loop_uv(e->loop)) };
+    if (agx_backend_start(e->config.backend, &q, &hooks, o, &o->op, &error) < 0) {
+        operation_free(o);
+        report_failure(u, verb, agx_error_format(error, text, sizeof(text)));
+        agx_error_free(error);
+        return;
+    }
+    agx_engine_alarm(e, &o->alarm, deadline_of(&e->config, verb), on_deadline);
+}
+
+void agx_drive_cancel(struct agx_unit *u)
+{
+    /* It may have ended meanwhile: its report is in the queue. */
+    if (u->operation)
+        cancel(u->operation);
+}
+
+void agx_drive_abandon(struct agx_unit *u)
+{
+    if (!u->operation)
+        return;
+    agx_backend_abandon(u->operation->op);
+    operation_free(u->operation);
+}
+
+/* ---- what nobody waits for ---- */
+
+struct agx_removal {
+    struct agx_removal *next;
+    struct agx_engine *engine;
+    char *id; /* of the sandbox or exec */
+    struct agx_backend_op *op;
+    struct agx_alarm alarm;
+};
+
+static struct agx_removal *removal_new(struct agx_engine *e, const char *id)
+{
+    struct agx_removal *r = agx_new(struct agx_removal);
+
+    r->engine = e;
+    r->id = agx_str_dup(agx_str_from(id));
+    if (!r->id)
+        abort();
+    r->next = e->removals;
+    e->removals = r;
+    return r;
+}
+
+static void removal_free(struct agx_removal *r)
+{
+    struct agx_removal **at = &r->engine->removals;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    agx_alarms_clear(&r->engine->alarms, &r->alarm);
+    free(r->id);
+    free(r);
+}
+
+static void on_removed(void *user, struct agx_error *error)
+{
+    struct agx_removal *r = user;
+
+    if (error)
+        AGX_LOG(AGX_LOG_WARN, "backend.left_over", AGX_F_STR("id", r->id), AGX_F_ERR(error));
+    else
+        AGX_LOG(AGX_LOG_INFO, "backend.removed", AGX_F_STR("id", r->id));
+    agx_error_free(error);
+    removal_free(r);
+}
+
+static void on_removal_hung(struct agx_alarm *a)
+{
+    struct agx_removal *r = container_of(a, struct agx_removal, alarm);
+    struct agx_error *error = NULL;
+
+    agx_backend_abandon(r->op);
+    r->engine->abandoned++;
+    (void)agx_error_set(&error, AGX_DEADLINE_EXCEEDED, "the backend hung");
+    on_removed(r, error);
+}
+
+void agx_drive_remove(struct agx_engine *e, const struct agx_sandbox *sb)
+{
+    static const struct agx_backend_hooks removal_hooks = { .done = on_removed };
+    const struct agx_backend_request q = { .verb = AGX_DO_DELETE, .sandbox = sb };
+    struct agx_removal *r = removal_new(e, sb->id);
+    struct agx_error *error = NULL;
+
+    if (agx_backend_start(e->config.backend, &q, &removal_hooks, r, &r->op, &error) < 0)
+        on_removed(r, error);
+    else
+        agx_engine_alarm(e, &r->alarm, e->config.delete_ms, on_removal_hung);
+}
+
+void agx_drive_kill_lost(struct agx_engine *e, const struct agx_exec *exec)
+{
+    struct agx_removal *r = removal_new(e, exec->id);
+    struct agx_error *error = NULL;
+
+    if (agx_backend_exec_kill(e->config.backend, exec->sandbox_id, exec->id,
+                              e->config.exec_grace_ms, on_removed, r, &r->op, &error) < 0)
+        on_removed(r, error);
+    else
+        agx_engine_alarm(e, &r->alarm, e->config.exec_grace_ms + e->config.exec_start_ms,
+                         on_removal_hung);
+}
+
+void agx_drive_close(struct agx_engine *e)
+{
+    while (e->removals) {
+        agx_backend_abandon(e->removals->op);
+        removal_free(e->removals);
+    }
+    agx_drive_close_writes(e);
+}

@@ -1,0 +1,88 @@
+/*
+ * engine_internal.h: the engine itself, for its files.
+ *
+ * Small allocations of the engine's own end the process without memory (base/mem.h); what is sized
+ * by a client is refused.
+ */
+#ifndef AGX_DAEMON_ENGINE_INTERNAL_H
+#define AGX_DAEMON_ENGINE_INTERNAL_H
+
+#include "base/map.h"
+#include "daemon/engine.h"
+#include "daemon/roll.h"
+#include "daemon/schema.h"
+#include "daemon/tally.h"
+#include "daemon/unit.h"
+
+/* An answer that needs no commit. It must not come inside the request, so it waits for a turn. */
+struct agx_later {
+    struct agx_later *next;
+    agx_answer_fn answer;
+    void *user;
+    struct agx_error *error;
+    enum agx_reason reason;
+    char *id;
+};
+
+struct agx_engine {
+    struct agx_loop *loop;
+    struct agx_engine_config config;
+    uint64_t boot;             /* of stamps */
+    struct agx_map units;      /* by id, also those that are not born */
+    struct agx_map execs;      /* likewise */
+    struct agx_map unreadable; /* ids of records that are left alone; the values mean nothing */
+    uint64_t n_unreadable;
+    struct agx_roll roll; /* the units that are born, in the order of lists */
+    struct agx_tally tally;
+    struct agx_alarms alarms;
+    struct agx_logs logs;
+    struct agx_pool *accept_pool;
+    /* The turn: what was queued since the last one is done after the loop's next poll. */
+    uv_check_t check;
+    uv_idle_t spin; /* keeps the loop from sleeping until then */
+    bool awake, started;
+    struct agx_unit *dirty, **dirty_tail;
+    struct agx_later *later, **later_tail;
+    /* The store. */
+    uint64_t position, next_position; /* the newest that is committed; the newest given out */
+    size_t commits;                   /* under way */
+    bool failing;                     /* the last one could not be stored */
+    struct agx_feeds feeds;
+    /* The backend. */
+    struct agx_look *look; /* at all */
+    uint64_t looks;        /* how many were begun */
+    unsigned look_failures;
+    bool recovered; /* one look at all has succeeded */
+    struct agx_alarm look_due;
+    struct agx_write *writes;
+    struct agx_removal *removals;
+    uint64_t operations, abandoned;
+    /* The end. */
+    bool closing, ended;
+    unsigned n_open; /* pools, then handles */
+    agx_done_fn closed;
+    void *closed_user;
+};
+
+struct agx_stamp agx_engine_now(const struct agx_engine *e);
+/* Something is to be done in this turn. */
+void agx_engine_wake(struct agx_engine *e);
+void agx_engine_alarm(struct agx_engine *e, struct agx_alarm *a, uint64_t ms,
+                      void (*fire)(struct agx_alarm *a));
+/* The unit that readers may see; NULL with the error. */
+struct agx_unit *agx_engine_unit(struct agx_engine *e, const char *id, struct agx_error **err);
+
+/* Each answers in a later turn. The first takes *take_error. */
+void agx_engine_answer_later(struct agx_engine *e, agx_answer_fn answer, void *user,
+                             struct agx_error **take_error, enum agx_reason reason, const char *id);
+void agx_engine_refuse_later(struct agx_engine *e, agx_answer_fn answer, void *user,
+                             enum agx_reason reason, const char *id);
+
+/* Why an exec that is not active cannot be used: it has ended, or there is none. Negative. */
+int agx_engine_refuse_exec(struct agx_engine *e, const char *exec_id, enum agx_reason *ret_reason,
+                           struct agx_error **err);
+
+/* While closing: goes on when nothing is under way any more. */
+void agx_engine_close_on(struct agx_engine *e);
+
+#endif

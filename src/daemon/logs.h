@@ -1,0 +1,69 @@
+/*
+ * logs.h: the files to which commands write, two for each stream (base/caplog.h), in a directory
+ * for each sandbox that only the daemon can reach.
+ *
+ * Nothing here follows a symlink. Files are small in number and made at once; whole directories are
+ * removed by a thread.
+ */
+#ifndef AGX_DAEMON_LOGS_H
+#define AGX_DAEMON_LOGS_H
+
+#include "daemon/engine.h"
+#include "loop/job.h"
+
+#include <limits.h>
+
+/* Data and index of each stream. */
+struct agx_log_fds {
+    int out[2], err[2];
+};
+#define AGX_LOG_FDS_INIT                                                                           \
+    {                                                                                              \
+        { -1, -1 },                                                                                \
+        {                                                                                          \
+            -1, -1                                                                                 \
+        }                                                                                          \
+    }
+
+void agx_log_fds_close(struct agx_log_fds *fds);
+
+struct agx_logs {
+    struct agx_loop *loop;
+    int root_fd;
+    const char *root; /* borrowed */
+    struct agx_pool *pool;
+};
+
+int agx_logs_open(struct agx_logs *logs, struct agx_loop *l, const char *root,
+                  struct agx_error **err) AGX_MUST_CHECK;
+/* Waits for removals for a moment; the rest is done at the next start. */
+void agx_logs_close(struct agx_logs *logs, agx_done_fn closed, void *user);
+
+/*
+ * Makes the files of a new exec. What a create that was never stored left behind is replaced; any
+ * other thing in the way is -AGX_FAILED_PRECONDITION.
+ */
+int agx_logs_create(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
+                    struct agx_log_fds *ret, struct agx_error **err) AGX_MUST_CHECK;
+/* Opens those of an exec that an earlier daemon accepted, or makes them again. */
+int agx_logs_reopen(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
+                    struct agx_log_fds *ret, struct agx_error **err) AGX_MUST_CHECK;
+/* For reading: data, index. -AGX_NOT_FOUND. */
+int agx_logs_open_read(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
+                       enum agx_stream stream, int ret_fds[2],
+                       struct agx_error **err) AGX_MUST_CHECK;
+/* Of an exec that could not be stored. */
+void agx_logs_remove(struct agx_logs *logs, const char *sandbox_id, const char *exec_id);
+
+/* Removes the directory of a sandbox, later. */
+void agx_logs_purge(struct agx_logs *logs, const char *sandbox_id);
+/* Names the directories that are there, later: `is_known` decides which stay. */
+void agx_logs_sweep(struct agx_logs *logs, bool (*is_known)(void *user, const char *sandbox_id),
+                    void *user);
+
+#define AGX_LOG_PATH_SIZE PATH_MAX
+/* Where the bytes of a stream are. Returns `out`. */
+char *agx_logs_path(const struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
+                    enum agx_stream stream, char out[AGX_LOG_PATH_SIZE]);
+
+#endif

@@ -1,0 +1,280 @@
+/* recovery.c: load, give each record its restart, carry on, reconcile. */
+#include "daemon/recovery.h"
+
+#include "base/log.h"
+#include "daemon/drive.h"
+#include "daemon/engine_internal.h"
+#include "daemon/lookout.h"
+#include "daemon/timers.h"
+
+#include <stdio.h>
+
+#include "base/banned.h"
+
+/* Ids that are read from the store at a time. */
+#define PAGE 1024
+
+/* Logs it and leaves it alone. Takes the error. */
+static void leave_out(struct agx_engine *e, const char *what, struct agx_str id,
+                      struct agx_error *error)
+{
+    AGX_LOG(AGX_LOG_ERROR, "record.unreadable", AGX_F_STR("what", what), AGX_F_TEXT("id", id),
+            AGX_F_ERR(error));
+    agx_error_free(error);
+    e->n_unreadable++;
+    if (agx_map_put(&e->unreadable, id, e, NULL) < 0)
+        abort();
+}
+
+/* ---- sandboxes ---- */
+
+static int load_spec(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
+{
+    struct agx_engine *e = user;
+    struct agx_error *error = NULL;
+    struct agx_sandbox sb = { 0 };
+
+    (void)err;
+    if (agx_sandbox_record_decode(&sb, value, &error) < 0) {
+        leave_out(e, "sandbox", key, error);
+    } else if (!agx_str_eq(key, agx_str_from(agx_text(sb.id)))) {
+        (void)agx_error_set(&error, AGX_DATA_LOSS, "the record is that of sandbox '%s'",
+                            agx_text(sb.id));
+        leave_out(e, "sandbox", key, error);
+        agx_sandbox_done(&sb);
+    } else {
+        (void)agx_unit_new(e, &sb);
+    }
+    return 0;
+}
+
+static int add_key(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
+{
+    (void)value;
+    return agx_words_add(user, key, err);
+}
+
+/* Calls `visit` for each id of a table, in pages: unlike the visit of a scan it may read. */
+static int each_id(struct agx_engine *e, enum agx_table table,
+                   void (*visit)(struct agx_engine *e, const char *id), struct agx_error **err)
+{
+    char last[AGX_IDENT_MAX + 2] = ""; /* the last id with a NUL behind it: the next key */
+    size_t last_len = 0, n;
+
+    do {
+        _cleanup_(agx_words_done) struct agx_words ids = { 0 };
+        struct agx_store_range page = { .table = table, .from = { last, last_len }, .limit = PAGE };
+        int r = agx_store_scan(e->config.store, &page, add_key, &ids, err);
+
+        if (r < 0)
+            return r;
+        n = ids.len;
+        for (size_t i = 0; i < n; i++)
+            visit(e, ids.items[i]);
+        if (n > 0) {
+            (void)snprintf(last, sizeof(last), "%s", ids.items[n - 1]);
+            last_len = strlen(last) + 1;
+        }
+    } while (n == PAGE);
+    return 0;
+}
+
+static void load_one(struct agx_engine *e, const char *sandbox_id)
+{
+    _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
+    struct agx_str id = agx_str_from(sandbox_id);
+    struct agx_error *error = NULL;
+    int found;
+
+    if (agx_map_get(&e->units, id) || agx_map_get(&e->unreadable, id))
+        return;
+    found = agx_store_get(e->config.store, AGX_TABLE_SPECS, id, &got, &error);
+    if (found < 0)
+        leave_out(e, "sandbox", id, error);
+    else if (found > 0)
+        (void)load_spec(e, id, agx_buf_peek(&got), NULL);
+}
+
+static int load_life(struct agx_unit *u, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
+    int r = agx_store_get(u->engine->config.store, AGX_TABLE_LIVES, agx_str_from(u->sandbox.id),
+                          &got, err);
+
+    if (r == 0)
+        r = agx_error_set(err, AGX_DATA_LOSS, "there is no record of its life");
+    return r < 0 ? r : agx_life_record_decode(&u->sandbox, agx_buf_peek(&got), err);
+}
+
+/* The second half of each record. Those that lack it are left out. */
+static void load_lives(struct agx_engine *e, const struct agx_stamp *now)
+{
+    struct agx_words broken = { 0 };
+    void *value;
+
+    for (size_t at = 0; agx_map_next(&e->units, &at, NULL, &value);) {
+        struct agx_unit *u = value;
+        struct agx_error *error = NULL;
+        struct agx_sandbox_output out;
+
+        if (load_life(u, &error) < 0) {
+            leave_out(e, "life", agx_str_from(u->sandbox.id), error);
+            if (agx_words_add(&broken, agx_str_from(u->sandbox.id), NULL) < 0)
+                abort();
+            continue;
+        }
+        /* Nothing is stored: the next start would come to the same. It cannot fail, for a restart
+         * makes no event. */
+        if (agx_sandbox_step(&u->sandbox,
+                             &(struct agx_sandbox_input){ .on = AGX_ON_RESTART, .now = *now }, &out,
+                             NULL) < 0)
+            abort();
+        u->born = true;
+        agx_roll_append(&e->roll, &u->sandbox);
+        if (u->sandbox.life.phase != AGX_PHASE_DELETED)
+            agx_tally_add(&e->tally, u->sandbox.owner_uid, AGX_TALLY_SANDBOXES, &u->counted);
+    }
+    agx_roll_sort(&e->roll);
+    for (size_t i = 0; i < broken.len; i++)
+        agx_unit_free(agx_map_get(&e->units, agx_str_from(broken.items[i])));
+    agx_words_done(&broken);
+}
+
+/* ---- execs ---- */
+
+static int try_exec(struct agx_engine *e, const char *id, struct agx_error **err)
+{
+    const struct agx_exec_input restart = { .on = AGX_EXEC_ON_RESTART, .now = agx_engine_now(e) };
+    struct agx_exec exec = { 0 };
+    struct agx_exec_output out;
+    struct agx_active *x;
+    struct agx_unit *u;
+    int r = agx_schema_get_exec(e->config.store, id, &exec, err);
+
+    if (r == 0)
+        return agx_error_set(err, AGX_DATA_LOSS, "there is no record of it");
+    if (r < 0)
+        return r;
+    u = agx_map_get(&e->units, agx_str_from(agx_text(exec.sandbox_id)));
+    if (!u) {
+        r = agx_error_set(err, AGX_DATA_LOSS, "there is no sandbox '%s'",
+                          agx_text(exec.sandbox_id));
+        agx_exec_done(&exec);
+        return r;
+    }
+    x = agx_active_new(u, &exec);
+    x->uid = u->sandbox.owner_uid;
+    x->born = true;
+    agx_active_hold(x);
+    agx_tally_add(&e->tally, x->uid, AGX_TALLY_EXECS, &x->counted);
+    r = agx_exec_step(&x->exec, &u->sandbox, &restart, &out, err);
+    agx_active_unref(x);
+    return r;
+}
+
+static void load_exec(struct agx_engine *e, const char *id)
+{
+    struct agx_error *error = NULL;
+
+    if (try_exec(e, id, &error) < 0)
+        leave_out(e, "exec", agx_str_from(id), error);
+}
+
+int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
+{
+    const struct agx_stamp now = agx_engine_now(e);
+    struct agx_error *damaged = NULL;
+    int r = agx_store_scan(e->config.store, &(struct agx_store_range){ .table = AGX_TABLE_SPECS },
+                           load_spec, e, &damaged);
+
+    if (r == -AGX_DATA_LOSS) {
+        /* The walk ends at a damaged record: the others are found by their ids. */
+        damaged = agx_error_free(damaged);
+        r = each_id(e, AGX_TABLE_SANDBOX_IDS, load_one, err);
+    } else if (r < 0) {
+        agx_error_propagate(err, &damaged);
+    }
+    if (r >= 0)
+        r = agx_schema_last_position(e->config.store, &e->position, err);
+    if (r < 0)
+        return agx_error_wrap(err, r, "load the sandboxes");
+    e->next_position = e->position;
+    load_lives(e, &now);
+    r = each_id(e, AGX_TABLE_ACTIVE_EXECS, load_exec, err);
+    if (r < 0)
+        return agx_error_wrap(err, r, "load the active execs");
+    AGX_LOG(AGX_LOG_INFO, "engine.loaded", AGX_F_UINT("sandboxes", e->units.len),
+            AGX_F_UINT("execs", e->execs.len), AGX_F_UINT("unreadable", e->n_unreadable));
+    return 0;
+}
+
+/* ---- then ---- */
+
+static bool is_known(void *user, const char *sandbox_id)
+{
+    struct agx_engine *e = user;
+    struct agx_str id = agx_str_from(sandbox_id);
+
+    return agx_map_get(&e->units, id) || agx_map_get(&e->unreadable, id);
+}
+
+void agx_recovery_start(struct agx_engine *e)
+{
+    void *value;
+
+    for (size_t at = 0; agx_map_next(&e->units, &at, NULL, &value);) {
+        struct agx_unit *u = value;
+
+        if (!u->born || u->reconciled)
+            continue; /* made since */
+        if (u->sandbox.life.running != AGX_DO_NONE)
+            agx_drive_start(u, u->sandbox.life.running);
+        for (struct agx_active *x = u->execs; x; x = x->next) {
+            agx_drive_exec_start(x, x->exec.running);
+            agx_timers_schedule_exec(x);
+        }
+        agx_timers_schedule(u);
+    }
+    agx_logs_sweep(&e->logs, is_known, e);
+    agx_lookout_start(e);
+}
+
+void agx_recovery_judge(struct agx_unit *u, enum agx_seen seen)
+{
+    struct agx_recovery_plan plan = agx_reconcile_start(u->sandbox.life.phase, seen);
+    struct agx_sandbox_input in = { .error_code = plan.error_code,
+                                    .error_message = plan.error_message };
+
+    if (plan.action == AGX_RECOVERY_WAIT)
+        return; /* judged by the next look */
+    u->reconciled = true;
+    switch (plan.action) {
+    case AGX_RECOVERY_REVIVE:
+        in.on = AGX_ON_REVIVE;
+        break;
+    case AGX_RECOVERY_FAIL:
+        in.on = AGX_ON_DIED;
+        break;
+    case AGX_RECOVERY_HALT:
+        in.on = AGX_ON_HALT;
+        break;
+    case AGX_RECOVERY_REMOVE:
+        agx_drive_remove(u->engine, &u->sandbox);
+        return;
+    default:
+        return;
+    }
+    AGX_LOG(AGX_LOG_INFO, "sandbox.reconciled", AGX_F_STR("sandbox", u->sandbox.id),
+            AGX_F_STR("input", agx_on_name(in.on)));
+    agx_unit_report(u, &in);
+}
+
+void agx_recovery_orphan(struct agx_engine *e, const char *sandbox_id)
+{
+    const struct agx_sandbox sb = { .id = (char *)sandbox_id };
+
+    if (is_known(e, sandbox_id))
+        return; /* its record cannot be read: nothing of it is touched */
+    AGX_LOG(AGX_LOG_WARN, "sandbox.without_record", AGX_F_STR("sandbox", sandbox_id));
+    agx_drive_remove(e, &sb);
+}

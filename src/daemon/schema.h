@@ -1,0 +1,62 @@
+/*
+ * schema.h: what the daemon's store has: its tables, their keys, and the records in them.
+ *
+ * Writing fills a batch and cannot fail: what goes wrong spoils the batch, and the commit says it.
+ * docs/design/daemon.md has the table of tables.
+ */
+#ifndef AGX_DAEMON_SCHEMA_H
+#define AGX_DAEMON_SCHEMA_H
+
+#include "core/exec.h"
+#include "store/store.h"
+#include "store/store_batch.h"
+#include "wire/record.h"
+
+enum agx_table {
+    AGX_TABLE_SANDBOX_IDS,
+    AGX_TABLE_EXEC_IDS,
+    AGX_TABLE_SPECS,
+    AGX_TABLE_LIVES,
+    AGX_TABLE_EVENTS,
+    AGX_TABLE_POSITIONS,
+    AGX_TABLE_EXECS,
+    AGX_TABLE_SANDBOX_EXECS,
+    AGX_TABLE_ACTIVE_EXECS,
+    AGX_TABLE_MARKS,
+    AGX_TABLE_COUNT,
+};
+
+extern const struct agx_store_layout agx_schema_layout;
+
+/* A new sandbox: reserves its id for ever and keeps its spec. The batch is refused when the id was
+ * reserved before. */
+void agx_schema_put_sandbox(struct agx_store_batch *b, const struct agx_sandbox *sb);
+void agx_schema_put_life(struct agx_store_batch *b, const struct agx_sandbox *sb);
+/* The same for an exec. */
+void agx_schema_reserve_exec(struct agx_store_batch *b, const struct agx_exec *x);
+void agx_schema_put_exec(struct agx_store_batch *b, const struct agx_exec *x);
+void agx_schema_put_event(struct agx_store_batch *b, const char *sandbox_id, uint64_t position,
+                          const struct agx_event *event);
+/* Everything of a sandbox but the reserved ids. `position` is the newest of all: it is kept, since
+ * the event that had it may go. */
+int agx_schema_purge(struct agx_store *st, struct agx_store_batch *b, const char *sandbox_id,
+                     uint64_t position, struct agx_error **err) AGX_MUST_CHECK;
+
+/* 1: the id was used, `table` says for what; 0: it is free. */
+int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const char *id,
+                           struct agx_error **err) AGX_MUST_CHECK;
+
+/* 1: the caller owns what was read; 0: there is none. */
+int agx_schema_get_exec(struct agx_store *st, const char *exec_id, struct agx_exec *ret,
+                        struct agx_error **err) AGX_MUST_CHECK;
+int agx_schema_get_event(struct agx_store *st, const char *sandbox_id, uint64_t sequence,
+                         struct agx_event_record *ret, struct agx_error **err) AGX_MUST_CHECK;
+/* The first event with a position in (after, last]. */
+int agx_schema_next_event(struct agx_store *st, uint64_t after, uint64_t last,
+                          struct agx_event_record *ret, struct agx_error **err) AGX_MUST_CHECK;
+
+/* The newest position ever given to an event; 0: none. */
+int agx_schema_last_position(struct agx_store *st, uint64_t *ret,
+                             struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

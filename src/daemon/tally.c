@@ -1,0 +1,65 @@
+/* tally.c: a few rows, searched one by one. */
+#include "daemon/tally.h"
+
+#include "base/banned.h"
+
+static const struct {
+    const char *what, *key;
+} kinds[AGX_TALLY_COUNT] = {
+    [AGX_TALLY_SANDBOXES] = { "sandboxes that are not deleted", "limits.sandboxes_per_uid" },
+    [AGX_TALLY_EXECS] = { "active execs", "limits.execs_per_uid" },
+};
+
+static struct agx_tally_row *find(const struct agx_tally *t, uid_t uid)
+{
+    for (size_t i = 0; i < t->len; i++)
+        if (t->rows[i].uid == uid)
+            return &t->rows[i];
+    return NULL;
+}
+
+int agx_tally_check(const struct agx_tally *t, uid_t uid, enum agx_tally_kind kind,
+                    struct agx_error **err)
+{
+    const struct agx_tally_row *row = find(t, uid);
+
+    if (t->max[kind] == 0 || !row || row->n[kind] < t->max[kind])
+        return 0;
+    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
+                         "uid %ju has %u %s, which is the limit (configuration: %s)",
+                         (uintmax_t)uid, row->n[kind], kinds[kind].what, kinds[kind].key);
+}
+
+void agx_tally_add(struct agx_tally *t, uid_t uid, enum agx_tally_kind kind, bool *counted)
+{
+    struct agx_tally_row *row = find(t, uid);
+
+    if (*counted)
+        return;
+    if (!row) {
+        row = reallocarray(t->rows, t->len + 1, sizeof(*row));
+        if (!row)
+            abort();
+        t->rows = row;
+        row = &t->rows[t->len++];
+        *row = (struct agx_tally_row){ .uid = uid };
+    }
+    row->n[kind]++;
+    *counted = true;
+}
+
+void agx_tally_drop(struct agx_tally *t, uid_t uid, enum agx_tally_kind kind, bool *counted)
+{
+    if (!*counted)
+        return;
+    *counted = false;
+    find(t, uid)->n[kind]--;
+}
+
+void agx_tally_done(struct agx_tally *t)
+{
+    if (!t)
+        return;
+    free(t->rows);
+    *t = (struct agx_tally){ 0 };
+}

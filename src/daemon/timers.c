@@ -1,0 +1,84 @@
+/*
+ * timers.c: the clock of each unit stands at what is due next, in one heap for all (alarms.h), so
+ * nothing is scanned. Idle and clean-up times are rounded up to multiples of sweep_ms: many of them
+ * wake the daemon once.
+ */
+#include "daemon/timers.h"
+
+#include "daemon/engine_internal.h"
+
+#include "base/banned.h"
+
+/* How often the purge of a sandbox waits for readers that have not read its events. */
+#define PURGE_WAITS_MAX 30
+
+static void on_due(struct agx_alarm *a);
+
+/* Milliseconds, rounded up so that many alarms are one. */
+static void set_due(struct agx_unit *u, uint64_t left_ns)
+{
+    struct agx_engine *e = u->engine;
+    uint64_t now = uv_now(agx_loop_uv(e->loop)), sweep = AGX_MAX(e->config.sweep_ms, 1);
+    uint64_t at = now + AGX_MIN(left_ns, (uint64_t)INT64_MAX) / 1000000 + 1;
+
+    at += sweep - 1 - (at - 1) % sweep;
+    agx_engine_alarm(e, &u->due, at - now, on_due);
+}
+
+static void on_due(struct agx_alarm *a)
+{
+    struct agx_unit *u = container_of(a, struct agx_unit, due);
+    const struct agx_engine_config *c = &u->engine->config;
+    const struct agx_stamp now = agx_engine_now(u->engine);
+
+    if (u->change || u->queue) {
+        return; /* set again after the commit */
+    }
+    if (agx_sandbox_idle_left_ns(&u->sandbox, c->idle_ttl_ns, &now) == 0) {
+        agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_IDLE });
+    } else if (agx_sandbox_cleanup_left_ns(&u->sandbox, c->cleanup_ttl_ns, &now) > 0) {
+        agx_timers_schedule(u);
+    } else if (u->sandbox.life.phase == AGX_PHASE_DELETED &&
+               agx_feed_group_lags(&u->feeds, u->sandbox.life.last_sequence) &&
+               u->purge_waits++ < PURGE_WAITS_MAX) {
+        set_due(u, 0); /* its events go with it: whoever reads them may finish */
+    } else {
+        agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_CLEANUP });
+    }
+}
+
+void agx_timers_schedule(struct agx_unit *u)
+{
+    const struct agx_engine_config *c = &u->engine->config;
+    const struct agx_stamp now = agx_engine_now(u->engine);
+    uint64_t idle = agx_sandbox_idle_left_ns(&u->sandbox, c->idle_ttl_ns, &now);
+    uint64_t cleanup = agx_sandbox_cleanup_left_ns(&u->sandbox, c->cleanup_ttl_ns, &now);
+
+    if (idle == AGX_LEFT_NEVER && cleanup == AGX_LEFT_NEVER)
+        agx_alarms_clear(&u->engine->alarms, &u->due);
+    else
+        set_due(u, AGX_MIN(idle, cleanup));
+}
+
+static void on_exec_due(struct agx_alarm *a)
+{
+    struct agx_active *x = container_of(a, struct agx_active, due);
+    const struct agx_stamp now = agx_engine_now(x->unit->engine);
+
+    if (agx_exec_deadline_left_ns(&x->exec, &now) > 0)
+        agx_timers_schedule_exec(x); /* the loop's clock was ahead */
+    else
+        agx_unit_report_exec(x, &(struct agx_exec_input){ .on = AGX_EXEC_ON_DEADLINE });
+}
+
+void agx_timers_schedule_exec(struct agx_active *x)
+{
+    struct agx_engine *e = x->unit->engine;
+    const struct agx_stamp now = agx_engine_now(e);
+    uint64_t left = agx_exec_deadline_left_ns(&x->exec, &now);
+
+    if (left == AGX_LEFT_NEVER)
+        agx_alarms_clear(&e->alarms, &x->due);
+    else
+        agx_engine_alarm(e, &x->due, left / 1000000 + 1, on_exec_due);
+}

@@ -1,0 +1,466 @@
+/* unit.c: the queue of one sandbox, and each input's way through the rules. */
+#include "daemon/unit.h"
+
+#include "base/mem.h"
+#include "daemon/accept.h"
+#include "daemon/change.h"
+#include "daemon/drive.h"
+#include "daemon/engine_internal.h"
+#include "daemon/timers.h"
+#include "daemon/lookout.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+/* ---- inputs ---- */
+
+struct agx_input *agx_input_new(enum agx_input_kind kind)
+{
+    struct agx_input *in = agx_new(struct agx_input);
+
+    in->kind = kind;
+    return in;
+}
+
+void agx_input_free(struct agx_input *in)
+{
+    if (!in)
+        return;
+    agx_active_unref(in->exec);
+    free(in->error_code);
+    free(in->error_message);
+    if (in->spec)
+        agx_spec_done(in->spec);
+    free(in->spec);
+    agx_error_free(in->error);
+    free(in);
+}
+
+void agx_input_free_list(struct agx_input *in)
+{
+    while (in) {
+        struct agx_input *next = in->next;
+
+        agx_input_free(in);
+        in = next;
+    }
+}
+
+/* A copy of a backend's words, which may be long. */
+static char *dup_text(const char *text)
+{
+    char *copy;
+
+    if (!text)
+        return NULL;
+    copy = agx_str_dup(
+        (struct agx_str){ text, (size_t)agx_text_cut(agx_str_from(text), AGX_FAILURE_TEXT_MAX) });
+    if (!copy)
+        abort();
+    return copy;
+}
+
+void agx_unit_push(struct agx_unit *u, struct agx_input *take_input)
+{
+    take_input->unit = u;
+    take_input->next = NULL;
+    *u->tail = take_input;
+    u->tail = &take_input->next;
+    agx_unit_mark_dirty(u);
+}
+
+void agx_unit_report(struct agx_unit *u, const struct agx_sandbox_input *in)
+{
+    struct agx_input *input = agx_input_new(AGX_INPUT_SANDBOX);
+
+    input->on = in->on;
+    input->op = in->op;
+    input->companion = in->companion;
+    input->error_code = dup_text(in->error_code);
+    input->error_message = dup_text(in->error_message);
+    agx_unit_push(u, input);
+}
+
+void agx_unit_report_exec(struct agx_active *x, const struct agx_exec_input *in)
+{
+    struct agx_input *input = agx_input_new(AGX_INPUT_EXEC);
+
+    input->exec_on = in->on;
+    input->exit_code = in->exit_code;
+    input->error_message = dup_text(in->error_message);
+    input->exec = x;
+    x->refs++;
+    agx_unit_push(x->unit, input);
+}
+
+/* ---- execs ---- */
+
+struct agx_active *agx_active_new(struct agx_unit *u, struct agx_exec *take_exec)
+{
+    struct agx_active *x = agx_new(struct agx_active);
+
+    x->exec = *take_exec;
+    *take_exec = (struct agx_exec){ 0 };
+    x->unit = u;
+    x->refs = 1;
+    x->logs = (struct agx_log_fds)AGX_LOG_FDS_INIT;
+    return x;
+}
+
+struct agx_active *agx_active_unref(struct agx_active *x)
+{
+    if (!x || --x->refs > 0)
+        return NULL;
+    agx_log_fds_close(&x->logs);
+    agx_exec_done(&x->exec);
+    free(x);
+    return NULL;
+}
+
+void agx_active_hold(struct agx_active *x)
+{
+    if (agx_map_put(&x->unit->engine->execs, agx_str_from(x->exec.id), x, NULL) < 0)
+        abort();
+    x->held = true;
+    x->refs++;
+    x->next = x->unit->execs;
+    x->unit->execs = x;
+}
+
+void agx_active_release(struct agx_active *x)
+{
+    struct agx_unit *u = x->unit;
+    struct agx_engine *e = u->engine;
+    struct agx_input *waiter = AGX_TAKE_PTR(x->waiters);
+
+    assert(x->held);
+    agx_drive_exec_abandon(x);
+    agx_alarms_clear(&e->alarms, &x->due);
+    agx_tally_drop(&e->tally, x->uid, AGX_TALLY_EXECS, &x->counted);
+    (void)agx_map_remove(&e->execs, agx_str_from(x->exec.id));
+    for (struct agx_active **at = &u->execs; *at; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    x->held = false;
+    while (waiter) {
+        struct agx_input *next = waiter->next;
+
+        agx_unit_push(waiter->unit, waiter);
+        waiter = next;
+    }
+    agx_active_unref(x);
+}
+
+/* ---- units ---- */
+
+struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_sandbox)
+{
+    struct agx_unit *u = agx_new(struct agx_unit);
+
+    u->sandbox = *take_sandbox;
+    *take_sandbox = (struct agx_sandbox){ 0 };
+    u->engine = e;
+    u->tail = &u->queue;
+    u->touched = e->looks;
+    if (agx_map_put(&e->units, agx_str_from(u->sandbox.id), u, NULL) < 0)
+        abort();
+    return u;
+}
+
+/* Out of the list of those that have something to do. */
+static void mark_clean(struct agx_unit *u)
+{
+    struct agx_engine *e = u->engine;
+
+    if (!u->dirty)
+        return;
+    u->dirty = false;
+    for (struct agx_unit **at = &e->dirty; *at; at = &(*at)->next_dirty) {
+        if (*at != u)
+            continue;
+        *at = u->next_dirty;
+        if (!*at)
+            e->dirty_tail = at;
+        return;
+    }
+}
+
+void agx_unit_free(struct agx_unit *u)
+{
+    struct agx_engine *e;
+
+    if (!u)
+        return;
+    e = u->engine;
+    assert(!u->change);
+    mark_clean(u);
+    agx_drive_abandon(u);
+    agx_lookout_abandon(u);
+    agx_alarms_clear(&e->alarms, &u->due);
+    agx_alarms_clear(&e->alarms, &u->retry);
+    while (u->execs)
+        agx_active_release(u->execs);
+    agx_input_free_list(u->queue);
+    agx_feed_group_end(&u->feeds);
+    agx_tally_drop(&e->tally, u->sandbox.owner_uid, AGX_TALLY_SANDBOXES, &u->counted);
+    agx_roll_remove(&e->roll, &u->sandbox);
+    (void)agx_map_remove(&e->units, agx_str_from(u->sandbox.id));
+    free(u->companion_watches);
+    agx_sandbox_done(&u->sandbox);
+    free(u);
+}
+
+void agx_unit_bury(struct agx_unit *u)
+{
+    struct agx_engine *e = u->engine;
+    struct agx_input *in = AGX_TAKE_PTR(u->queue);
+    _cleanup_free_ char *id = agx_str_dup(agx_str_from(u->sandbox.id));
+
+    if (!id)
+        abort();
+    u->tail = &u->queue;
+    agx_unit_free(u);
+    while (in) {
+        struct agx_input *next = in->next;
+
+        if (in->spec)
+            agx_accept_admit(e, in->uid, id, in->spec, in->answer, in->user);
+        else if (in->answer && in->kind == AGX_INPUT_EXEC)
+            agx_engine_refuse_later(e, in->answer, in->user, AGX_REASON_EXEC_NOT_FOUND,
+                                    in->exec->exec.id);
+        else if (in->answer)
+            agx_engine_refuse_later(e, in->answer, in->user, AGX_REASON_SANDBOX_NOT_FOUND, id);
+        agx_input_free(in);
+        in = next;
+    }
+}
+
+void agx_unit_mark_dirty(struct agx_unit *u)
+{
+    struct agx_engine *e = u->engine;
+
+    if (u->dirty)
+        return;
+    u->dirty = true;
+    u->next_dirty = NULL;
+    *e->dirty_tail = u;
+    e->dirty_tail = &u->next_dirty;
+    agx_engine_wake(e);
+}
+
+/* ---- steps ---- */
+
+static int step_exec(struct agx_change *c, struct agx_active *x, const struct agx_exec_input *in,
+                     enum agx_reason *ret_reason, struct agx_error **err)
+{
+    struct agx_exec_output out;
+    int r;
+
+    agx_change_touch(c, x);
+    r = agx_exec_step(&x->exec, &c->unit->sandbox, in, &out, err);
+    *ret_reason = out.reason;
+    if (r == 0)
+        agx_change_take_exec(c, x, &out);
+    return r;
+}
+
+/* No process outlives this input: the execs end before it, each with an event. */
+static int end_execs(struct agx_change *c, const struct agx_sandbox_input *why,
+                     struct agx_error **err)
+{
+    const bool died = why->on == AGX_ON_DIED;
+    const struct agx_exec_input lost = {
+        .on = AGX_EXEC_ON_LOST,
+        .now = c->now,
+        .exit_code = died ? AGX_EXEC_EXIT_UNKNOWN : AGX_EXEC_EXIT_KILLED,
+        .error_message = died ? why->error_message : NULL,
+    };
+    enum agx_reason reason;
+
+    for (struct agx_active *x = c->unit->execs; x; x = x->next) {
+        int r = x->exec.phase == AGX_EXEC_PHASE_ENDED ? 0 : step_exec(c, x, &lost, &reason, err);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int step_sandbox(struct agx_change *c, struct agx_input *in)
+{
+    const struct agx_sandbox_input input = { .on = in->on,
+                                             .now = c->now,
+                                             .op = in->op,
+                                             .error_code = in->error_code,
+                                             .error_message = in->error_message,
+                                             .companion = in->companion };
+    struct agx_sandbox_output out;
+    int r = 0;
+
+    if (agx_sandbox_ends_execs(&c->unit->sandbox, &input))
+        r = end_execs(c, &input, &in->error);
+    if (r < 0)
+        return r;
+    r = agx_sandbox_step(&c->unit->sandbox, &input, &out, &in->error);
+    in->reason = out.reason;
+    if (r == 0)
+        agx_change_take(c, &out);
+    return r;
+}
+
+static int refuse(struct agx_input *in, enum agx_reason reason, const char *id)
+{
+    in->reason = reason;
+    return agx_reason_error(reason, id, &in->error);
+}
+
+/* The checks of a new exec, in the order that clients know. 1: its id is held by another create,
+ * which has to be settled first. */
+static int check_exec(struct agx_change *c, struct agx_input *in)
+{
+    struct agx_engine *e = c->unit->engine;
+    struct agx_active *x = in->exec, *other;
+    struct agx_sandbox_output out;
+    int r = agx_sandbox_step(&c->unit->sandbox,
+                             &(struct agx_sandbox_input){ .on = AGX_ON_EXEC, .now = c->now }, &out,
+                             &in->error);
+
+    in->reason = out.reason;
+    if (r < 0 || (r = agx_exec_check(&x->exec, &in->error)) < 0)
+        return r;
+    other = agx_map_get(&e->execs, agx_str_from(x->exec.id));
+    if (other && !other->born) {
+        in->next = other->waiters;
+        other->waiters = in;
+        return 1;
+    }
+    r = other ? 1
+              : agx_schema_is_reserved(e->config.store, AGX_TABLE_EXEC_IDS, x->exec.id, &in->error);
+    if (r > 0)
+        return refuse(in, AGX_REASON_EXEC_ID_ALREADY_EXISTS, x->exec.id);
+    if (r < 0 || (r = agx_tally_check(&e->tally, x->uid, AGX_TALLY_EXECS, &in->error)) < 0)
+        return r;
+    r = agx_logs_create(&e->logs, x->exec.sandbox_id, x->exec.id, &x->logs, &in->error);
+    return r < 0 ? agx_error_wrap(&in->error, r, "prepare exec artifact output") : 0;
+}
+
+/* 1: the input waits elsewhere. */
+static int step_exec_create(struct agx_change *c, struct agx_input *in)
+{
+    const struct agx_exec_input create = { .on = AGX_EXEC_ON_CREATE, .now = c->now };
+    int r = check_exec(c, in);
+
+    if (r != 0)
+        return r;
+    agx_active_hold(in->exec);
+    agx_tally_add(&c->unit->engine->tally, in->exec->uid, AGX_TALLY_EXECS, &in->exec->counted);
+    r = step_exec(c, in->exec, &create, &in->reason, &in->error);
+    if (r < 0) {
+        in->exec->touched = false;
+        agx_logs_remove(&c->unit->engine->logs, in->exec->exec.sandbox_id, in->exec->exec.id);
+        agx_active_release(in->exec);
+    }
+    return r;
+}
+
+static int step(struct agx_change *c, struct agx_input *in)
+{
+    const struct agx_exec_input exec_input = { .on = in->exec_on,
+                                               .now = c->now,
+                                               .exit_code = in->exit_code,
+                                               .error_message = in->error_message };
+
+    switch (in->kind) {
+    case AGX_INPUT_EXEC:
+        return step_exec(c, in->exec, &exec_input, &in->reason, &in->error);
+    case AGX_INPUT_EXEC_CREATE:
+        return step_exec_create(c, in);
+    default:
+        return step_sandbox(c, in);
+    }
+}
+
+static void on_retry(struct agx_alarm *a)
+{
+    agx_unit_mark_dirty(container_of(a, struct agx_unit, retry));
+}
+
+void agx_unit_wait(struct agx_unit *u)
+{
+    const struct agx_engine_config *config = &u->engine->config;
+
+    agx_engine_alarm(u->engine, &u->retry,
+                     agx_backoff_ms(u->failures++, config->retry_first_ms, config->retry_max_ms),
+                     on_retry);
+}
+
+/* Nothing could be begun: requests are told so, the rest waits. */
+static void refuse_queue(struct agx_unit *u, struct agx_error *error)
+{
+    struct agx_input *in = AGX_TAKE_PTR(u->queue);
+
+    u->tail = &u->queue;
+    while (in) {
+        struct agx_input *next = in->next;
+
+        if (in->answer) {
+            struct agx_error *copy = agx_error_dup(error);
+
+            agx_engine_answer_later(u->engine, in->answer, in->user, &copy, AGX_REASON_NONE, NULL);
+            agx_input_free(in);
+        } else {
+            in->next = NULL;
+            *u->tail = in;
+            u->tail = &in->next;
+        }
+        in = next;
+    }
+    agx_error_free(error);
+    if (u->queue)
+        agx_unit_wait(u);
+    else if (!u->born)
+        agx_unit_free(u);
+}
+
+void agx_unit_pump(struct agx_unit *u)
+{
+    struct agx_error *error = NULL;
+    struct agx_change *c = NULL;
+
+    if (u->change || !u->queue)
+        return;
+    agx_alarms_clear(&u->engine->alarms, &u->retry);
+    if (agx_change_begin(u, &c, &error) < 0) {
+        refuse_queue(u, error);
+        return;
+    }
+    while (u->queue) {
+        struct agx_input *in = u->queue;
+        int r;
+
+        u->queue = in->next;
+        if (!u->queue)
+            u->tail = &u->queue;
+        in->next = NULL;
+        r = step(c, in);
+        if (r > 0)
+            continue; /* it waits for another's outcome, and comes again */
+        if (r < 0 && !in->answer) {
+            /* No memory for what happened: it is not lost, nor is its place. */
+            in->error = agx_error_free(in->error);
+            in->next = u->queue;
+            if (!u->queue)
+                u->tail = &in->next;
+            u->queue = in;
+            agx_unit_wait(u);
+            break;
+        }
+        *c->inputs_tail = in;
+        c->inputs_tail = &in->next;
+    }
+    agx_change_end(c);
+}

@@ -1,0 +1,135 @@
+/*
+ * unit.h: one sandbox with its active execs: the queue of what happens to it, taken through the
+ * rules of core/ one after the other, and stored before anybody is told.
+ *
+ * Invariants:
+ *  (1) at most one commit of a unit is under way (`change`); what comes meanwhile waits in `queue`.
+ *  (2) readers see `shown` until the commit is done: what a crash would undo is never shown.
+ *  (3) a request is answered after the commit, also when it is refused. What is no request (a
+ *      report, a timer) is never lost: when the commit fails it is queued again, in its order.
+ *  (4) an id is held from the moment its create is stepped: a unit that is not `born`, or an exec
+ *      that is not, is in the maps but cannot be found by readers.
+ */
+#ifndef AGX_DAEMON_UNIT_H
+#define AGX_DAEMON_UNIT_H
+
+#include "daemon/alarms.h"
+#include "daemon/engine.h"
+#include "daemon/feed_internal.h"
+#include "daemon/logs.h"
+
+struct agx_unit;
+struct agx_active;
+
+enum agx_input_kind { AGX_INPUT_SANDBOX, AGX_INPUT_EXEC, AGX_INPUT_EXEC_CREATE };
+
+/* Something that happens to a sandbox or to one of its execs. */
+struct agx_input {
+    struct agx_input *next;
+    struct agx_unit *unit;
+    enum agx_input_kind kind;
+    enum agx_on on; /* SANDBOX */
+    enum agx_do op;
+    size_t companion;
+    enum agx_exec_on exec_on; /* EXEC */
+    int32_t exit_code;
+    struct agx_active *exec;          /* EXEC, EXEC_CREATE: a reference */
+    char *error_code, *error_message; /* owned */
+    agx_answer_fn answer;             /* NULL: no request */
+    void *user;
+    struct agx_spec *spec;   /* of a create behind another one; owned */
+    uid_t uid;               /* likewise */
+    struct agx_error *error; /* how it went: the refusal */
+    enum agx_reason reason;
+};
+
+/* An exec from the request for it to a little after its end. */
+struct agx_active {
+    struct agx_exec exec;
+    struct agx_unit *unit;   /* NULL: it has ended and its unit is gone */
+    struct agx_active *next; /* of its unit */
+    unsigned refs;           /* the unit's, and those of inputs */
+    uid_t uid;               /* against whose limit it counts */
+    bool counted, stdin_open, held, born;
+    /* While a commit with it is under way. */
+    bool touched, changed;
+    struct agx_exec shown; /* as it is committed; shares its texts with `exec` */
+    enum agx_exec_do start;
+    struct agx_input *waiters; /* creates that want the same id */
+    /* At the backend (drive_exec.c). */
+    struct agx_log_fds logs;
+    struct agx_backend_op *op, *kill;
+    unsigned tries;         /* kills, or adoptions, that failed in a row */
+    struct agx_alarm due;   /* its own deadline */
+    struct agx_alarm guard; /* of the start */
+    struct agx_alarm again; /* of the kill, and the pause before the next */
+};
+
+struct agx_unit {
+    struct agx_sandbox sandbox; /* after all steps */
+    struct agx_sandbox *shown;  /* as it is committed; shares id and spec. NULL: as above */
+    struct agx_engine *engine;
+    bool born, counted, dirty;
+    struct agx_unit *next_dirty;
+    struct agx_input *queue, **tail;
+    struct agx_change *change; /* the commit under way */
+    unsigned failures;         /* commits in a row */
+    struct agx_active *execs;
+    struct agx_operation *operation; /* at the backend */
+    struct agx_feed_group feeds;
+    struct agx_alarm due;   /* idle stop, clean-up */
+    struct agx_alarm retry; /* of a failed commit */
+    unsigned purge_waits;   /* how often the purge waited for a reader */
+    /* lookout.c */
+    struct agx_look *look;
+    struct agx_alarm again; /* the next look */
+    struct agx_watch watch, *companion_watches;
+    uint64_t touched; /* the number of looks at its last change: older ones say nothing of it */
+    uint64_t seen;    /* the newest look that found it */
+    bool reconciled;  /* what was stored has been held against the backend */
+};
+
+/* Takes the sandbox's contents; in the map, not born. */
+struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_sandbox);
+/* Out of all maps; nothing of it is on its way to the disk. Accepts NULL. */
+void agx_unit_free(struct agx_unit *u);
+/* It was purged, or never came to be: frees it, and has what waits in its queue answered. */
+void agx_unit_bury(struct agx_unit *u);
+
+/* As it is committed. Borrowed. */
+static inline const struct agx_sandbox *agx_unit_shown(const struct agx_unit *u)
+{
+    return u->shown ? u->shown : &u->sandbox;
+}
+static inline const struct agx_exec *agx_active_shown(const struct agx_active *x)
+{
+    return x->touched ? &x->shown : &x->exec;
+}
+
+/* Queues a request, or something that happened. Takes the input. */
+void agx_unit_push(struct agx_unit *u, struct agx_input *take_input);
+/* Queues what happened, with copies of its texts. */
+void agx_unit_report(struct agx_unit *u, const struct agx_sandbox_input *in);
+void agx_unit_report_exec(struct agx_active *x, const struct agx_exec_input *in);
+
+void agx_unit_mark_dirty(struct agx_unit *u);
+/* Takes the queue through the rules, and what changed to the store. Nothing while a commit is under
+ * way. */
+void agx_unit_pump(struct agx_unit *u);
+
+/* A commit failed: the queue is tried again after a pause that grows. */
+void agx_unit_wait(struct agx_unit *u);
+
+/* Takes the exec's contents; not in the map, nobody's but the caller's. */
+struct agx_active *agx_active_new(struct agx_unit *u, struct agx_exec *take_exec);
+struct agx_active *agx_active_unref(struct agx_active *x);
+/* Holds its id and joins its unit, which takes a reference. */
+void agx_active_hold(struct agx_active *x);
+/* Leaves map and unit; those who waited for its id are tried again. */
+void agx_active_release(struct agx_active *x);
+
+struct agx_input *agx_input_new(enum agx_input_kind kind);
+void agx_input_free(struct agx_input *in);
+void agx_input_free_list(struct agx_input *in);
+
+#endif

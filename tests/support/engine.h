@@ -1,0 +1,82 @@
+/*
+ * engine.h: an engine in tests: a store in memory, a scripted backend, short spans, and a loop that
+ * the test turns until something holds.
+ */
+#ifndef AGX_TESTS_ENGINE_H
+#define AGX_TESTS_ENGINE_H
+
+#include "daemon/engine.h"
+#include "daemon/schema.h"
+#include "store/store_mem.h"
+#include "tests/support/core.h"
+#include "tests/support/loop.h"
+#include "tests/support/world.h"
+
+/* How a request was answered. */
+struct reply {
+    unsigned n; /* how often */
+    enum agx_code code;
+    enum agx_reason reason;
+    char reason_id[256], text[600];
+    char id[AGX_IDENT_MAX + 1];
+    enum agx_phase phase; /* of the sandbox that came with it */
+    uint64_t sequence;
+    char exec_id[AGX_IDENT_MAX + 1], out_path[512], err_path[512];
+};
+
+struct fixture {
+    struct agx_loop *loop;
+    uv_timer_t keep;
+    struct agx_store *store;
+    struct world *world;
+    struct agx_engine_config config;
+    struct agx_engine *engine;
+    char dir[64]; /* of logs */
+};
+
+void fixture_open(struct fixture *f);
+/* The same, but the engine is not opened yet: `config` may be changed. */
+void fixture_prepare(struct fixture *f);
+void fixture_open_engine(struct fixture *f);
+/* Closes engine and backend; the store and the world stay. */
+void fixture_close_engine(struct fixture *f);
+void fixture_restart(struct fixture *f);
+void fixture_close(struct fixture *f);
+
+void fixture_turn(struct fixture *f);
+#define UNTIL(f, condition)                                                                        \
+    for (unsigned until_ = 0; !(condition); until_++) {                                            \
+        if (until_ > 100000)                                                                       \
+            FAIL("it never came to: %s", #condition);                                              \
+        fixture_turn(f);                                                                           \
+    }
+/* Long enough for whatever is on its way, with the fixture's spans. */
+void fixture_settle(struct fixture *f);
+
+void reply_note(void *user, const struct agx_answer *a);
+
+/* Requests whose answer is waited for; `id` NULL: none is given. */
+struct reply ask_create(struct fixture *f, const char *id);
+struct reply ask(struct fixture *f, const char *id, enum agx_on on);
+struct reply ask_exec(struct fixture *f, const char *sandbox_id, const char *exec_id);
+struct reply ask_cancel(struct fixture *f, const char *exec_id);
+/* The same without waiting. */
+void send_create(struct fixture *f, const char *id, struct reply *r);
+void send_exec(struct fixture *f, const char *sandbox_id, const char *exec_id, int64_t deadline_ns,
+               struct reply *r);
+
+/* As readers see it; ABSENT: it is not there. */
+enum agx_phase phase_of(struct fixture *f, const char *id);
+uint64_t sequence_of(struct fixture *f, const char *id);
+/* NONE: there is no such exec. */
+enum agx_exec_state exec_state_of(struct fixture *f, const char *exec_id);
+/* A sandbox that is READY. */
+void make_ready(struct fixture *f, const char *id);
+
+/*
+ * The stored events of a sandbox, as "1 ACCEPTED, 2 PREPARING, ...", checked: from 1 without a gap,
+ * each with a position that rises.
+ */
+const char *events_of(struct fixture *f, const char *id);
+
+#endif
