@@ -44,7 +44,7 @@ struct world_timer *world_after(struct world *w, uint64_t ms, void (*fn)(void *u
 
 /* ---- the journal ---- */
 
-static void flush_journal(struct world *w)
+void world_flush(struct world *w)
 {
     if (w->journal.len > 0)
         (void)!agx_fd_write_all(w->journal_fd, agx_buf_peek(&w->journal), NULL);
@@ -53,7 +53,7 @@ static void flush_journal(struct world *w)
 
 static void on_flush(uv_prepare_t *h)
 {
-    flush_journal(container_of(h, struct world, flush));
+    world_flush(container_of(h, struct world, flush));
 }
 
 /* How often this effect has happened, this time included. */
@@ -77,7 +77,7 @@ void world_note(struct world *w, const char *fmt, ...)
     if (agx_buf_printf(&w->journal, "%s #%zu\n", text, count(w, agx_str_from(text))) < 0)
         abort();
     if (w->journal.len > JOURNAL_HIGH)
-        flush_journal(w);
+        world_flush(w);
 }
 
 /* ---- answers ---- */
@@ -148,7 +148,7 @@ static int on_script(struct world *w, const struct world_asker *asker, struct ag
     _cleanup_(agx_error_freep) struct agx_error *e = NULL;
     char words[512];
 
-    if (world_script(w, text, &e) < 0)
+    if (world_script(w, asker->link, text, &e) < 0)
         world_answer_error(asker, AGX_FAKE_DONE, e->code, "%s",
                            agx_error_format(e, words, sizeof(words)));
     else
@@ -273,7 +273,7 @@ void world_done(struct world *w)
         world_execs_forget(value);
         world_sandbox_free(value);
     }
-    flush_journal(w);
+    world_flush(w);
     uv_close((uv_handle_t *)&w->flush, NULL);
     agx_map_done(&w->sandboxes);
     agx_map_done(&w->execs);

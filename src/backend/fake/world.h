@@ -80,6 +80,8 @@ void world_done(struct world *w);
 void world_accept(struct world *w, int *take_fd);
 /* One effect, as a line of the journal with the number of times that it happened. */
 void world_note(struct world *w, const char *fmt, ...) AGX_PRINTF(2, 3);
+/* Writes the journal, which happens at the end of each turn. */
+void world_flush(struct world *w);
 /* Each does nothing when the asker has gone. */
 void world_answer(const struct world_asker *a, enum agx_fake_kind kind);
 void world_answer_error(const struct world_asker *a, enum agx_fake_kind kind, enum agx_code code,
@@ -94,8 +96,9 @@ int world_on_message(void *user, struct agx_fake_in *in);
 int world_start(struct world *w, struct world_asker asker, struct agx_fake_in *in);
 void world_cancel(struct world *w, struct world_asker asker);
 int world_look(struct world *w, struct world_asker asker, struct agx_fake_in *in);
-/* The text of a script. */
-int world_script(struct world *w, struct agx_str text, struct agx_error **err);
+/* The text of a script; `from` is the link that it came by. */
+int world_script(struct world *w, const struct world_link *from, struct agx_str text,
+                 struct agx_error **err);
 /* The links of these operations have gone. */
 void world_forget_link(struct world *w, const struct world_link *link);
 struct world_sandbox *world_find(struct world *w, struct agx_str id);

@@ -145,7 +145,20 @@ static void close_all(struct program *p)
     agx_closep(&p->parent_fd);
 }
 
-static int serve(struct program *p, int *take_fd, struct agx_error **err)
+/* Nothing of whoever started us stays open: a test that waits for its pipes must not wait for us.
+ */
+static void detach(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)setsid();
+    (void)!chdir("/");
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        (void)dup2(null, fd);
+}
+
+/* `ready_fd` >= 0: in the background, and somebody waits to hear that we are. */
+static int serve(struct program *p, int *take_fd, int ready_fd, struct agx_error **err)
 {
     char path[PATH_MAX + 16];
     int journal, r;
@@ -168,23 +181,16 @@ static int serve(struct program *p, int *take_fd, struct agx_error **err)
     if (r == 0)
         r = watch_all(p, err);
     if (r == 0) {
+        world_flush(&p->world);
+        if (ready_fd >= 0) {
+            detach();
+            (void)!write(ready_fd, "", 1);
+        }
         agx_loop_run(p->loop);
         close_all(p);
     }
     (void)close(journal);
     return r;
-}
-
-/* Nothing of whoever started us stays open: a test that waits for its pipes must not wait for us.
- */
-static void detach(void)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-    (void)setsid();
-    (void)!chdir("/");
-    for (int fd = 0; fd < 3 && null >= 0; fd++)
-        (void)dup2(null, fd);
 }
 
 static void raise_limits(void)
@@ -199,9 +205,28 @@ static void raise_limits(void)
     }
 }
 
+/* Only the child returns, with the end to be written to. The parent ends when it is ready: whoever
+ * waited for it may connect. */
+static int fork_child(void)
+{
+    int ends[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        _exit(1);
+    pid = fork();
+    if (pid == 0) {
+        (void)close(ends[0]);
+        return ends[1];
+    }
+    (void)close(ends[1]);
+    _exit(pid > 0 && read(ends[0], &byte, 1) == 1 ? 0 : 1);
+}
+
 static int run(struct program *p, bool background)
 {
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int fd = -1, ready = -1;
     struct agx_unixsock *sock = NULL;
     struct agx_error *err = NULL;
     int r;
@@ -214,14 +239,9 @@ static int run(struct program *p, bool background)
     }
     if (r < 0)
         return fail(err);
-    if (background) {
-        pid_t pid = fork();
-
-        if (pid != 0) /* the socket listens: whoever waited for us may connect */
-            _exit(pid > 0 ? 0 : 1);
-        detach();
-    }
-    r = serve(p, &fd, &err);
+    if (background)
+        ready = fork_child();
+    r = serve(p, &fd, ready, &err);
     agx_unixsock_free(sock);
     return r < 0 ? fail(err) : 0;
 }

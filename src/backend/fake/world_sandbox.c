@@ -383,7 +383,17 @@ static int script_now(struct world *w, struct agx_str line, struct agx_error **e
     return 0;
 }
 
-int world_script(struct world *w, struct agx_str text, struct agx_error **err)
+/* As if the sockets had broken. */
+static void drop_links(struct world *w, const struct world_link *but)
+{
+    for (struct world_link *k = w->links; k; k = k->next) {
+        if (k != but)
+            agx_fake_link_close(k->link);
+    }
+}
+
+int world_script(struct world *w, const struct world_link *from, struct agx_str text,
+                 struct agx_error **err)
 {
     struct agx_str line, rest;
 
@@ -395,6 +405,8 @@ int world_script(struct world *w, struct agx_str text, struct agx_error **err)
             continue;
         if (agx_str_eq(line, AGX_STR("clear")))
             agx_fake_rules_done(&w->rules);
+        else if (agx_str_eq(line, AGX_STR("drop")))
+            drop_links(w, from);
         else if (agx_str_eq(agx_fake_word(&rest), AGX_STR("now")))
             r = script_now(w, rest, err);
         else
