@@ -90,16 +90,24 @@ static void answer_one(struct agx_engine *e)
     free(w);
 }
 
+static void take_input(struct agx_engine *e)
+{
+    for (size_t i = 0; i < e->n_runs && !e->input_held; i++) {
+        agx_done_fn taken = AGX_TAKE_PTR(e->runs[i]->taken);
+
+        if (taken)
+            taken(e->runs[i]->taken_user, NULL);
+    }
+}
+
 static void on_idle(uv_idle_t *h)
 {
     struct agx_engine *e = container_of(h, struct agx_engine, idle);
-    agx_done_fn taken = e->input_held ? NULL : AGX_TAKE_PTR(e->taken);
 
     (void)uv_idle_stop(h);
     while (!e->held && e->first)
         answer_one(e);
-    if (taken)
-        taken(e->taken_user, NULL);
+    take_input(e);
     tell_readers(e);
 }
 
@@ -160,7 +168,11 @@ void stub_hold_input(struct agx_engine *e, bool on)
 
 bool stub_input_waits(const struct agx_engine *e)
 {
-    return e->taken;
+    for (size_t i = 0; i < e->n_runs; i++) {
+        if (e->runs[i]->taken)
+            return true;
+    }
+    return false;
 }
 
 void stub_fail(struct agx_engine *e, enum agx_code code, const char *message)

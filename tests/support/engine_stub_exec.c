@@ -181,19 +181,20 @@ int agx_engine_exec_write(struct agx_engine *e, const char *exec_id, struct agx_
 {
     struct stub_run *r = stub_run_of(e, exec_id);
 
-    ASSERT_NULL(e->taken); /* one at a time */
     if (e->fail) {
         int code = -(int)e->fail->code;
 
         agx_error_propagate(err, &e->fail);
         return code;
     }
-    ASSERT_NOT_NULL(r);
+    if (!r)
+        return agx_reason_error(AGX_REASON_EXEC_NOT_FOUND, exec_id, err);
+    ASSERT_TRUE(!r->taken); /* one at a time */
     ASSERT_OK(agx_buf_append(&r->input, data));
     if (eof)
         ASSERT_OK(agx_buf_append(&r->input, AGX_STR("<eof>")));
-    e->taken = taken;
-    e->taken_user = user;
+    r->taken = taken;
+    r->taken_user = user;
     stub_wake(e);
     return 0;
 }

@@ -25,6 +25,8 @@ struct stub_run {
     int fds[2][2]; /* of each stream: data, index */
     struct agx_caplog log;
     struct agx_buf input;
+    agx_done_fn taken; /* NULL: nothing is being written */
+    void *taken_user;
 };
 
 struct stub_waiting {
@@ -59,8 +61,6 @@ struct agx_engine {
     struct agx_feed *feeds;
     struct agx_error *fail;
     bool held, input_held, quiet_logs;
-    agx_done_fn taken;
-    void *taken_user;
     int64_t clock_ns; /* every sandbox is a little younger than the one before */
 };
 
