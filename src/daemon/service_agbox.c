@@ -110,7 +110,7 @@ static void get_sandbox(void *service, struct agx_rpc_call *call, struct agx_str
     struct agx_refusal why = { .reason = AGX_REASON_NONE };
     _cleanup_free_ char *id = NULL;
     struct agx_error *err = NULL;
-    const struct agx_sandbox *sb;
+    const struct agx_sandbox *sb = NULL;
     int r = agx_sandbox_id_decode(request, &id, &err);
 
     if (r == 0) {
@@ -182,8 +182,8 @@ static void get_exec(void *service, struct agx_rpc_call *call, struct agx_str re
     struct agx_refusal why = { .reason = AGX_REASON_NONE };
     _cleanup_free_ char *id = NULL;
     struct agx_error *err = NULL;
-    struct agx_exec exec;
-    uint64_t sequence;
+    struct agx_exec exec = { 0 };
+    uint64_t sequence = 0;
     int r = agx_exec_id_decode(request, &id, &err);
 
     if (r == 0) {

@@ -22,8 +22,12 @@ static uint64_t resident_bytes(void)
     if (agx_fd_read_file(AT_FDCWD, "/proc/self/statm", &text, NULL) < 0)
         return 0;
     rest = agx_buf_peek(&text);
-    if (!agx_str_split(&rest, ' ', &part) || !agx_str_split(&rest, ' ', &part) ||
-        !agx_parse_u64(part, UINT32_MAX, &pages))
+    /* The second number. */
+    for (unsigned i = 0; i < 2; i++) {
+        if (!agx_str_split(&rest, ' ', &part))
+            return 0;
+    }
+    if (!agx_parse_u64(part, UINT32_MAX, &pages))
         return 0;
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
