@@ -46,8 +46,11 @@ size_t agx_utf8_sequence(struct agx_str s)
 
 bool agx_utf8_valid(struct agx_str s)
 {
-    const unsigned char *p = (const unsigned char *)s.ptr, *end = p + s.len;
+    const unsigned char *p = (const unsigned char *)s.ptr, *end;
 
+    if (s.len == 0)
+        return true; /* its pointer may be NULL, which nothing may be added to */
+    end = p + s.len;
     while (p < end) {
         size_t n;
 

@@ -4,6 +4,7 @@
 TEST(utf8_of_each_length_is_valid)
 {
     ASSERT_TRUE(agx_utf8_valid(AGX_STR("")));
+    ASSERT_TRUE(agx_utf8_valid((struct agx_str){ NULL, 0 }));
     ASSERT_TRUE(agx_utf8_valid(AGX_STR("plain ASCII text of some length, with a NUL \0 in it")));
     ASSERT_TRUE(
         agx_utf8_valid(AGX_STR("\xc2\x80 \xdf\xbf \xe0\xa0\x80 \xed\x9f\xbf \xee\x80\x80")));
