@@ -222,6 +222,13 @@ static void consume(struct agx_rpc_call *c, size_t n)
     (void)nghttp2_session_consume_stream(c->link->session, c->stream, n);
 }
 
+/* Bytes of a stream wait for agx_rpc_call_deliver(); what comes meanwhile goes behind them. A call
+ * that was resumed is no longer paused but has not had its turn yet. */
+static bool holds_input(const struct agx_rpc_call *c)
+{
+    return c->paused || (c->in.len > 0 && !takes_one(c));
+}
+
 void agx_rpc_call_data(struct agx_rpc_call *c, struct agx_str bytes)
 {
     size_t used = 0;
@@ -230,7 +237,7 @@ void agx_rpc_call_data(struct agx_rpc_call *c, struct agx_str bytes)
         consume(c, bytes.len);
         return;
     }
-    if (!c->paused)
+    if (!holds_input(c))
         used = read_messages(c, bytes);
     if (used > 0)
         consume(c, used);
@@ -261,7 +268,7 @@ static void input_ended(struct agx_rpc_call *c)
 void agx_rpc_call_eof(struct agx_rpc_call *c)
 {
     c->remote_ended = true;
-    if (!c->finished && !c->paused)
+    if (!c->finished && !holds_input(c))
         input_ended(c);
 }
 

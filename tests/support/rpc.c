@@ -61,6 +61,8 @@ static void on_message(void *user, struct agx_str message)
     ASSERT_OK(agx_buf_append(&h->got, message));
     if (h->pause_each)
         agx_rpc_call_pause(h->call);
+    if (h->resumes)
+        agx_rpc_call_resume(h->resumes);
 }
 
 static void on_half_closed(void *user)

@@ -45,7 +45,8 @@ struct rpc_held {
     struct agx_rpc_call *call; /* NULL: it is over */
     enum agx_code code;        /* of ended() */
     unsigned n_ended, n_writable, n_messages, n_half_closed;
-    bool pause_each; /* pause() in each message() */
+    bool pause_each;              /* pause() in each message() */
+    struct agx_rpc_call *resumes; /* resume() of this call in each message(); NULL: of none */
     struct agx_buf got;
 };
 

@@ -248,6 +248,43 @@ TEST(rpc_client_stream_that_is_paused_holds_its_client_back_and_loses_nothing)
     rpc_teardown(&f);
 }
 
+TEST(rpc_client_stream_that_is_resumed_reads_what_it_holds_before_what_comes)
+{
+    const nghttp2_nv nv[] = {
+        RPC_NV(":method", "POST"),       RPC_NV(":scheme", "http"),
+        RPC_NV(":path", "/t.T/Collect"), RPC_NV(":authority", "localhost"),
+        RPC_NV("x-pause", "1"),          RPC_NV("content-type", "application/grpc"),
+    };
+    struct rpc_fixture f;
+    struct rpc_request paused, other;
+
+    rpc_setup(&f, NULL);
+    rpc_start_with(&f.client, &paused, nv, AGX_ARRAY_LEN(nv), NULL);
+    RPC_UNTIL(&f, f.n_held == 1);
+    rpc_start(&f.client, &other, "/t.T/Collect", NULL);
+    RPC_UNTIL(&f, f.n_held == 2);
+    rpc_write(&f.client, &paused, AGX_STR("one "));
+    rpc_write(&f.client, &paused, AGX_STR("two "));
+    RPC_UNTIL(&f, f.held[0].n_messages == 1);
+    /* In one read of the connection: a message whose handler resumes the call, then more of it. */
+    f.held[0].pause_each = false;
+    f.held[1].resumes = f.held[0].call;
+    rpc_write(&f.client, &other, AGX_STR("go on"));
+    rpc_client_turn(&f.client);
+    rpc_write(&f.client, &paused, AGX_STR("three"));
+    rpc_write_end(&f.client, &paused);
+    rpc_client_turn(&f.client);
+    RPC_UNTIL(&f, f.held[0].n_half_closed == 1 || paused.closed);
+    ASSERT_STR(AGX_STR("one two three"), agx_buf_peek(&f.held[0].got));
+    agx_rpc_call_reply(f.held[0].call, AGX_STR(""));
+    agx_rpc_call_reply(f.held[1].call, AGX_STR(""));
+    RPC_UNTIL(&f, paused.closed && other.closed);
+    ASSERT_CSTR("0", paused.grpc_status);
+    rpc_request_done(&paused);
+    rpc_request_done(&other);
+    rpc_teardown(&f);
+}
+
 TEST(rpc_client_stream_with_a_bad_message_tells_its_handler_and_its_client)
 {
     struct rpc_fixture f;
