@@ -85,7 +85,8 @@ void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct ag
     if (r == 0)
         r = check_id(e, id ? id : uuid, take_spec, &error);
     if (r > 0) {
-        agx_engine_refuse_later(e, answer, user, AGX_REASON_SANDBOX_ID_ALREADY_EXISTS, id);
+        agx_engine_refuse_later(e, answer, user, AGX_REASON_SANDBOX_ID_ALREADY_EXISTS,
+                                id ? id : uuid);
         agx_spec_done(take_spec);
         return;
     }

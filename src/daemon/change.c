@@ -75,7 +75,7 @@ void agx_change_touch(struct agx_change *c, struct agx_active *x)
     (void)c;
     if (x->touched)
         return;
-    x->touched = true;
+    x->touched = x->stepped = true;
     x->shown = x->exec;
 }
 
@@ -150,7 +150,7 @@ static void answer(struct agx_unit *u, struct agx_input *in)
         a.reason_id = in->exec && strcmp(key, "exec_id") == 0 ? in->exec->exec.id : u->sandbox.id;
     if (!a.error)
         a.sandbox = &u->sandbox;
-    if (!a.error && in->kind == AGX_INPUT_EXEC_CREATE) {
+    if (!a.error && in->exec && in->kind == AGX_INPUT_EXEC_CREATE) {
         const struct agx_logs *logs = &u->engine->logs;
 
         a.exec_id = in->exec->exec.id;
@@ -176,10 +176,14 @@ static void act_on_execs(struct agx_unit *u)
 
     for (struct agx_active *x = u->execs; x; x = next) {
         enum agx_exec_do start = x->start;
-        struct agx_input *waiter = AGX_TAKE_PTR(x->waiters);
+        struct agx_input *waiter;
 
         next = x->next;
+        if (!x->stepped)
+            continue;
+        x->stepped = false;
         x->start = AGX_EXEC_DO_NONE;
+        waiter = AGX_TAKE_PTR(x->waiters);
         while (waiter) {
             struct agx_input *following = waiter->next;
 
@@ -237,7 +241,7 @@ static void undo(struct agx_unit *u)
         if (!x->touched)
             continue;
         agx_exec_undo(&x->exec, &x->shown);
-        x->touched = x->changed = false;
+        x->touched = x->changed = x->stepped = false;
         x->start = AGX_EXEC_DO_NONE;
         if (!x->born) {
             agx_logs_remove(&u->engine->logs, u->sandbox.id, x->exec.id);

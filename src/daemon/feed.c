@@ -213,7 +213,7 @@ void agx_feed_group_end(struct agx_feed_group *g)
     while (g->feeds) {
         struct agx_feed *feed = g->feeds;
 
-        leave(feed);
+        g->feeds = feed->next; /* the others leave in their turn */
         feed->group = NULL;
         feed->unit = NULL;
         if (feed->feeds) {

@@ -192,18 +192,50 @@ struct removal {
     char id[AGX_IDENT_MAX + 1];
 };
 
-static int remove_tree(struct agx_job *j, struct agx_error **err)
+static bool is_log(const char *name)
+{
+    struct agx_str s = agx_str_from(name);
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(suffixes); i++) {
+        size_t len = strlen(suffixes[i]);
+
+        if (s.len > len && strcmp(name + s.len - len, suffixes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The files of ours in it, and the directory when it is empty then: whatever else somebody put
+ * there stays. */
+static int remove_logs(struct agx_job *j, struct agx_error **err)
 {
     struct removal *r = container_of(j, struct removal, job);
+    int fd = agx_path_open(r->root_fd, r->id, O_RDONLY | O_DIRECTORY, 0, err);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *d;
 
-    return agx_path_remove_tree(r->root_fd, r->id, err);
+    if (fd < 0)
+        return fd;
+    if (!dir) {
+        int saved = errno;
+
+        (void)close(fd);
+        return agx_error_errno(err, saved, "list the logs of sandbox '%s'", r->id);
+    }
+    while ((d = readdir(dir)))
+        if (is_log(d->d_name))
+            (void)unlinkat(fd, d->d_name, 0);
+    (void)closedir(dir);
+    if (unlinkat(r->root_fd, r->id, AT_REMOVEDIR) < 0)
+        return agx_error_errno(err, errno, "remove the logs of sandbox '%s'", r->id);
+    return 0;
 }
 
 static void removed(struct agx_job *j, struct agx_error *error)
 {
     struct removal *r = container_of(j, struct removal, job);
 
-    if (error && error->code != AGX_CANCELLED)
+    if (error && error->code != AGX_CANCELLED && error->code != AGX_NOT_FOUND)
         AGX_LOG(AGX_LOG_WARN, "logs.left_over", AGX_F_STR("sandbox", r->id), AGX_F_ERR(error));
     agx_error_free(error);
     agx_closep(&r->root_fd);
@@ -211,7 +243,7 @@ static void removed(struct agx_job *j, struct agx_error *error)
 }
 
 static const struct agx_job_kind removal_kind = { .name = "remove logs",
-                                                  .run = remove_tree,
+                                                  .run = remove_logs,
                                                   .done = removed };
 
 void agx_logs_purge(struct agx_logs *logs, const char *sandbox_id)
@@ -238,7 +270,7 @@ struct sweep {
     struct agx_logs *logs;
     int root_fd;
     struct agx_words names;
-    bool (*is_known)(void *user, const char *sandbox_id);
+    bool (*is_gone)(void *user, const char *sandbox_id);
     void *user;
 };
 
@@ -268,7 +300,7 @@ static void listed(struct agx_job *j, struct agx_error *error)
         AGX_LOG(AGX_LOG_WARN, "logs.not_swept", AGX_F_ERR(error));
     agx_error_free(error);
     for (size_t i = 0; s->logs->pool && i < s->names.len; i++)
-        if (!s->is_known(s->user, s->names.items[i]))
+        if (s->is_gone(s->user, s->names.items[i]))
             agx_logs_purge(s->logs, s->names.items[i]);
     agx_words_done(&s->names);
     agx_closep(&s->root_fd);
@@ -279,14 +311,13 @@ static const struct agx_job_kind sweep_kind = { .name = "list logs",
                                                 .run = list_names,
                                                 .done = listed };
 
-void agx_logs_sweep(struct agx_logs *logs, bool (*is_known)(void *user, const char *sandbox_id),
+void agx_logs_sweep(struct agx_logs *logs, bool (*is_gone)(void *user, const char *sandbox_id),
                     void *user)
 {
     struct sweep *s = agx_new(struct sweep);
     struct agx_error *error = NULL;
 
-    *s =
-        (struct sweep){ .job.kind = &sweep_kind, .logs = logs, .is_known = is_known, .user = user };
+    *s = (struct sweep){ .job.kind = &sweep_kind, .logs = logs, .is_gone = is_gone, .user = user };
     /* Another description than ours: reading moves its place. */
     s->root_fd = openat(logs->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->root_fd < 0)

@@ -2,8 +2,8 @@
  * logs.h: the files to which commands write, two for each stream (base/caplog.h), in a directory
  * for each sandbox that only the daemon can reach.
  *
- * Nothing here follows a symlink. Files are small in number and made at once; whole directories are
- * removed by a thread.
+ * Nothing here follows a symlink. Files are small in number and made at once; those of a whole
+ * sandbox are removed by a thread.
  */
 #ifndef AGX_DAEMON_LOGS_H
 #define AGX_DAEMON_LOGS_H
@@ -55,10 +55,11 @@ int agx_logs_open_read(struct agx_logs *logs, const char *sandbox_id, const char
 /* Of an exec that could not be stored. */
 void agx_logs_remove(struct agx_logs *logs, const char *sandbox_id, const char *exec_id);
 
-/* Removes the directory of a sandbox, later. */
+/* Removes the logs of a sandbox, later, and their directory when nothing else is in it. */
 void agx_logs_purge(struct agx_logs *logs, const char *sandbox_id);
-/* Names the directories that are there, later: `is_known` decides which stay. */
-void agx_logs_sweep(struct agx_logs *logs, bool (*is_known)(void *user, const char *sandbox_id),
+/* The same for all that a daemon left behind: `is_gone` says of a name whether it was a sandbox's
+ * whose logs should be gone. */
+void agx_logs_sweep(struct agx_logs *logs, bool (*is_gone)(void *user, const char *sandbox_id),
                     void *user);
 
 #define AGX_LOG_PATH_SIZE PATH_MAX

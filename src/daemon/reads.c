@@ -3,6 +3,8 @@
 
 #include "base/mem.h"
 
+#include <assert.h>
+
 #include "base/banned.h"
 
 /* As long as an id is; what is longer is none, and is not worth repeating as a whole. */
@@ -94,6 +96,7 @@ static int find_ended(struct agx_engine *e, const char *exec_id, struct agx_exec
 {
     int r = agx_schema_get_exec(e->config.store, exec_id, ret, err);
 
+    *ret_unit = NULL;
     if (r < 0)
         return r;
     *ret_unit = r > 0 ? agx_map_get(&e->units, agx_str_from(agx_text(ret->sandbox_id))) : NULL;
@@ -117,6 +120,7 @@ int agx_engine_exec_find(struct agx_engine *e, const char *exec_id, struct agx_e
     r = x ? copy_exec(ret, agx_active_shown(x), err) : find_ended(e, exec_id, ret, &u, err);
     if (r < 0)
         return r;
+    assert(u);
     *ret_sequence = agx_unit_shown(u)->life.last_sequence;
     return 0;
 }
@@ -136,42 +140,46 @@ int agx_engine_refuse_exec(struct agx_engine *e, const char *exec_id, enum agx_r
     return refuse(*ret_reason, exec_id, err);
 }
 
+struct listed {
+    const struct agx_active *x;
+};
+
 static int by_id(const void *a, const void *b)
 {
-    const struct agx_active *const *x = a, *const *y = b;
+    const struct listed *x = a, *y = b;
 
-    return strcmp((*x)->exec.id, (*y)->exec.id);
+    return strcmp(x->x->exec.id, y->x->exec.id);
 }
 
 void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
                           void *user)
 {
-    _cleanup_free_ const struct agx_active **found =
-        calloc(e->execs.len + 1, sizeof(struct agx_active *));
+    struct listed *found = agx_alloc((e->execs.len + 1) * sizeof(*found));
     size_t n = 0;
     void *value;
 
     agx_loop_assert(e->loop);
-    if (!found)
-        abort();
     for (size_t at = 0; agx_map_next(&e->execs, &at, NULL, &value);) {
         const struct agx_active *x = value;
 
         if (x->born && agx_active_shown(x)->state == AGX_EXEC_RUNNING &&
             (!sandbox_id || strcmp(x->exec.sandbox_id, sandbox_id) == 0))
-            found[n++] = x;
+            found[n++].x = x;
     }
-    qsort(found, n, sizeof(found[0]), by_id);
-    for (size_t i = 0; i < n; i++)
-        if (visit(user, agx_active_shown(found[i]),
-                  agx_unit_shown(found[i]->unit)->life.last_sequence) != 0)
-            return;
+    qsort(found, n, sizeof(*found), by_id);
+    for (size_t i = 0; i < n; i++) {
+        const struct agx_active *x = found[i].x;
+
+        if (visit(user, agx_active_shown(x), agx_unit_shown(x->unit)->life.last_sequence) != 0)
+            break;
+    }
+    free(found);
 }
 
 int agx_engine_open_log(struct agx_engine *e, const char *exec_id, enum agx_stream stream,
                         int *ret_data_fd, int *ret_index_fd, struct agx_error **err)
 {
-    struct agx_exec exec;
+    struct agx_exec exec = { 0 };
     uint64_t sequence;
     int fds[2];
     int r = agx_engine_exec_find(e, exec_id, &exec, &sequence, err);

@@ -210,12 +210,20 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
 
 /* ---- then ---- */
 
-static bool is_known(void *user, const char *sandbox_id)
+static bool is_known(const struct agx_engine *e, const char *sandbox_id)
 {
-    struct agx_engine *e = user;
     struct agx_str id = agx_str_from(sandbox_id);
 
     return agx_map_get(&e->units, id) || agx_map_get(&e->unreadable, id);
+}
+
+/* Its id was used, and nothing is known of it any more: it was purged. */
+static bool is_purged(void *user, const char *sandbox_id)
+{
+    struct agx_engine *e = user;
+
+    return !is_known(e, sandbox_id) &&
+           agx_schema_is_reserved(e->config.store, AGX_TABLE_SANDBOX_IDS, sandbox_id, NULL) == 1;
 }
 
 void agx_recovery_start(struct agx_engine *e)
@@ -235,7 +243,7 @@ void agx_recovery_start(struct agx_engine *e)
         }
         agx_timers_schedule(u);
     }
-    agx_logs_sweep(&e->logs, is_known, e);
+    agx_logs_sweep(&e->logs, is_purged, e);
     agx_lookout_start(e);
 }
 

@@ -205,14 +205,18 @@ int agx_schema_purge(struct agx_store *st, struct agx_store_batch *b, const char
 {
     struct key from, to, newest = key_of_position(position);
     struct agx_store_range range = { .table = AGX_TABLE_EVENTS };
+    struct agx_error *damaged = NULL;
     int r;
 
     range_of(sandbox_id, &from, &to);
     range.from = key_str(&from);
     range.to = key_str(&to);
-    r = agx_store_scan(st, &range, purge_event, b, err);
-    if (r < 0 && r != -AGX_DATA_LOSS)
+    r = agx_store_scan(st, &range, purge_event, b, &damaged);
+    if (r < 0 && r != -AGX_DATA_LOSS) {
+        agx_error_propagate(err, &damaged);
         return r;
+    }
+    agx_error_free(damaged); /* what is damaged goes too */
     range.table = AGX_TABLE_SANDBOX_EXECS;
     r = agx_store_scan(st, &range, purge_exec, b, err);
     if (r < 0)

@@ -52,7 +52,7 @@ struct agx_active {
     uid_t uid;               /* against whose limit it counts */
     bool counted, stdin_open, held, born;
     /* While a commit with it is under way. */
-    bool touched, changed;
+    bool touched, changed, stepped;
     struct agx_exec shown; /* as it is committed; shares its texts with `exec` */
     enum agx_exec_do start;
     struct agx_input *waiters; /* creates that want the same id */

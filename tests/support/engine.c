@@ -95,6 +95,13 @@ void fixture_turn(struct fixture *f)
     usleep(50);
 }
 
+void fixture_turn_for(struct fixture *f, unsigned *turns, const char *what)
+{
+    if (++*turns > 100000)
+        FAIL("it never came to: %s", what);
+    fixture_turn(f);
+}
+
 void fixture_settle(struct fixture *f)
 {
     for (unsigned i = 0; i < 300; i++)

@@ -14,13 +14,13 @@
 
 /* How a request was answered. */
 struct reply {
+    uint64_t sequence; /* of the sandbox that came with it, like the phase */
+    enum agx_phase phase;
     unsigned n; /* how often */
     enum agx_code code;
     enum agx_reason reason;
     char reason_id[256], text[600];
     char id[AGX_IDENT_MAX + 1];
-    enum agx_phase phase; /* of the sandbox that came with it */
-    uint64_t sequence;
     char exec_id[AGX_IDENT_MAX + 1], out_path[512], err_path[512];
 };
 
@@ -44,12 +44,14 @@ void fixture_restart(struct fixture *f);
 void fixture_close(struct fixture *f);
 
 void fixture_turn(struct fixture *f);
+/* Turns the loop; fails the test when it was turned for too long for `what`. */
+void fixture_turn_for(struct fixture *f, unsigned *turns, const char *what);
 #define UNTIL(f, condition)                                                                        \
-    for (unsigned until_ = 0; !(condition); until_++) {                                            \
-        if (until_ > 100000)                                                                       \
-            FAIL("it never came to: %s", #condition);                                              \
-        fixture_turn(f);                                                                           \
-    }
+    do {                                                                                           \
+        unsigned turns_ = 0;                                                                       \
+        while (!(condition))                                                                       \
+            fixture_turn_for((f), &turns_, #condition);                                            \
+    } while (0)
 /* Long enough for whatever is on its way, with the fixture's spans. */
 void fixture_settle(struct fixture *f);
 
