@@ -12,6 +12,7 @@
 #include "daemon/accept.h"
 #include "daemon/drive.h"
 #include "daemon/engine_internal.h"
+#include "daemon/lookout.h"
 #include "daemon/timers.h"
 
 #include <assert.h>
@@ -100,12 +101,13 @@ static void drop_shown(struct agx_unit *u)
     u->shown = NULL;
 }
 
-static void log_phase(const struct agx_unit *u)
+static void note_phase(struct agx_unit *u)
 {
     const struct agx_life *l = &u->sandbox.life;
 
     if (u->shown->life.phase == l->phase)
         return;
+    agx_lookout_reset(u);
     AGX_LOG(AGX_LOG_INFO, "sandbox.phase", AGX_F_STR("sandbox", u->sandbox.id),
             AGX_F_STR("phase", agx_phase_name(l->phase)), AGX_F_UINT("sequence", l->last_sequence),
             AGX_F_STR("error_code", l->error_code), AGX_F_STR("error", l->error_message));
@@ -117,7 +119,7 @@ static void show(struct agx_change *c)
     struct agx_unit *u = c->unit;
     struct agx_engine *e = u->engine;
 
-    log_phase(u);
+    note_phase(u);
     drop_shown(u);
     u->change = NULL;
     u->failures = 0;

@@ -98,7 +98,6 @@ static void judge(struct agx_unit *u, const struct agx_backend_seen *seen, uint6
         return;
     v = agx_watch_look(&u->watch, &u->engine->config.watch, seen->primary, true, now_ms);
     if (v.action == AGX_WATCH_FAIL) {
-        u->watch = (struct agx_watch){ 0 };
         die(u, &v);
         return;
     }
@@ -247,6 +246,14 @@ void agx_lookout_unit(struct agx_unit *u, uint64_t ms)
 {
     if (!u->engine->closing)
         agx_engine_alarm(u->engine, &u->again, AGX_MAX(ms, 1), on_look_again);
+}
+
+void agx_lookout_reset(struct agx_unit *u)
+{
+    u->watch = (struct agx_watch){ 0 };
+    if (u->companion_watches)
+        memset(u->companion_watches, 0,
+               u->sandbox.life.companions_len * sizeof(*u->companion_watches));
 }
 
 static void on_news(void *user, const char *sandbox_id)

@@ -2,6 +2,7 @@
 #include "tests/support/engine.h"
 
 #include "store/store_batch.h"
+#include "store/store_lmdb.h"
 
 #include <stdio.h>
 
@@ -276,5 +277,63 @@ TEST(purged_sandboxes_are_forgotten_but_their_ids_are_not)
     ASSERT_INT(AGX_ALREADY_EXISTS, ask_create(&f, "box1").code);
     make_ready(&f, "box2");
     ASSERT_INT(AGX_ALREADY_EXISTS, ask_exec(&f, "box2", "exec1").code);
+    fixture_close(&f);
+}
+
+/* Another store for the fixture: on disk. */
+static void open_on_disk(struct fixture *f)
+{
+    struct agx_store_lmdb_config c = AGX_STORE_LMDB_CONFIG_INIT;
+    char dir[100];
+
+    snprintf(dir, sizeof(dir), "%s/store", f->dir);
+    c.dir = dir;
+    ASSERT_OK(agx_store_lmdb_open(f->loop, &c, &agx_schema_layout, &f->store, NULL));
+}
+
+static void count_closed(void *user, struct agx_error *error)
+{
+    ASSERT_NULL(error);
+    ++*(unsigned *)user;
+}
+
+static void close_store(struct fixture *f)
+{
+    unsigned n = 0;
+
+    agx_store_close(f->store, count_closed, &n);
+    UNTIL(f, n == 1);
+}
+
+TEST(everything_comes_back_from_disk)
+{
+    struct fixture f;
+    char id[16];
+
+    fixture_prepare(&f);
+    close_store(&f);
+    open_on_disk(&f);
+    fixture_open_engine(&f);
+    for (int i = 0; i < 30; i++) {
+        snprintf(id, sizeof(id), "box%d", i);
+        make_ready(&f, id);
+    }
+    (void)ask_exec(&f, "box0", "exec1");
+    UNTIL(&f, world_exec(f.world, "exec1"));
+    (void)ask(&f, "box1", AGX_ON_DELETE);
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_DELETED);
+    fixture_settle(&f);
+    fixture_close_engine(&f);
+    close_store(&f);
+    open_on_disk(&f);
+    fixture_open_engine(&f);
+    ASSERT_UINT(93, agx_engine_position(f.engine));
+    ASSERT_INT(AGX_PHASE_DELETED, phase_of(&f, "box1"));
+    ASSERT_CSTR("ACCEPTED PREPARING READY DELETE_REQUESTED DELETED", events_of(&f, "box1"));
+    UNTIL(&f, world_exec(f.world, "exec1")->op != NULL);
+    world_exit(f.world, "exec1", 0);
+    UNTIL(&f, exec_state_of(&f, "exec1") == AGX_EXEC_FINISHED);
+    ASSERT_CSTR("ACCEPTED PREPARING READY EXEC_STARTED EXEC_FINISHED", events_of(&f, "box0"));
+    ASSERT_INT(AGX_ALREADY_EXISTS, ask_create(&f, "box7").code);
     fixture_close(&f);
 }
