@@ -281,6 +281,79 @@ TEST(the_limit_of_a_user_is_told_with_its_key)
     fixture_close(&f);
 }
 
+/* Brings a sandbox to that phase and keeps it there. */
+static void bring_to(struct fixture *f, const char *id, enum agx_phase phase)
+{
+    struct world *w = f->world;
+
+    w->hold[AGX_DO_CREATE] = phase == AGX_PHASE_CREATING;
+    w->fail[AGX_DO_CREATE] = phase == AGX_PHASE_FAILED;
+    w->hold[AGX_DO_STOP] = phase == AGX_PHASE_STOPPING;
+    w->hold[AGX_DO_RESUME] = phase == AGX_PHASE_RESUMING;
+    w->hold[AGX_DO_DELETE] = phase == AGX_PHASE_DELETING;
+    (void)ask_create(f, id);
+    if (phase == AGX_PHASE_CREATING || phase == AGX_PHASE_FAILED) {
+        UNTIL(f, phase_of(f, id) == phase);
+        return;
+    }
+    UNTIL(f, phase_of(f, id) == AGX_PHASE_READY);
+    if (phase == AGX_PHASE_STOPPING || phase == AGX_PHASE_STOPPED || phase == AGX_PHASE_RESUMING)
+        (void)ask(f, id, AGX_ON_STOP);
+    if (phase == AGX_PHASE_RESUMING) {
+        UNTIL(f, phase_of(f, id) == AGX_PHASE_STOPPED);
+        (void)ask(f, id, AGX_ON_RESUME);
+    }
+    if (phase == AGX_PHASE_DELETING || phase == AGX_PHASE_DELETED)
+        (void)ask(f, id, AGX_ON_DELETE);
+    UNTIL(f, phase_of(f, id) == phase);
+}
+
+TEST(every_request_in_every_phase)
+{
+    enum {
+        OK = AGX_REASON_NONE,
+        NS = AGX_REASON_SANDBOX_NOT_STARTED,
+        NP = AGX_REASON_SANDBOX_NOT_STOPPED,
+        NR = AGX_REASON_SANDBOX_NOT_READY
+    };
+    static const struct {
+        enum agx_phase phase;
+        int stop, resume, exec;
+    } rows[] = {
+        { AGX_PHASE_CREATING, NS, NP, NR }, { AGX_PHASE_RESUMING, NS, NP, NR },
+        { AGX_PHASE_READY, OK, NP, OK },    { AGX_PHASE_STOPPING, OK, NP, NR },
+        { AGX_PHASE_STOPPED, NS, OK, NR },  { AGX_PHASE_FAILED, NS, NP, NR },
+        { AGX_PHASE_DELETING, NS, NP, NR }, { AGX_PHASE_DELETED, NS, NP, NR },
+    };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(rows); i++) {
+        for (int what = 0; what < 5; what++) {
+            struct fixture f;
+            struct reply r;
+
+            fixture_open(&f);
+            bring_to(&f, "box1", rows[i].phase);
+            if (what == 0)
+                ASSERT_INT(rows[i].stop, ask(&f, "box1", AGX_ON_STOP).reason);
+            if (what == 1)
+                ASSERT_INT(rows[i].resume, ask(&f, "box1", AGX_ON_RESUME).reason);
+            if (what == 2)
+                ASSERT_INT(rows[i].exec, ask_exec(&f, "box1", "exec1").reason);
+            if (what == 3)
+                ASSERT_INT(AGX_REASON_SANDBOX_ID_ALREADY_EXISTS, ask_create(&f, "box1").reason);
+            if (what == 4) {
+                r = ask(&f, "box1", AGX_ON_DELETE);
+                ASSERT_INT(AGX_OK, r.code);
+                memset(f.world->hold, 0, sizeof(f.world->hold));
+                world_release(f.world, "box1");
+                UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_DELETED);
+            }
+            (void)events_of(&f, "box1");
+            fixture_close(&f);
+        }
+    }
+}
+
 TEST(a_stopping_engine_answers_everybody)
 {
     struct fixture f;

@@ -241,6 +241,38 @@ TEST(a_position_is_not_given_twice_when_its_event_was_purged)
     fixture_close(&f);
 }
 
+TEST(a_thousand_readers_get_an_event_in_one_turn)
+{
+    enum { READERS = 1000 };
+    struct fixture f;
+    struct reader *r = calloc(READERS, sizeof(*r)), other;
+    struct agx_engine_stats stats;
+
+    fixture_open(&f);
+    make_ready(&f, "box1");
+    make_ready(&f, "box2");
+    reader_open(&f, &other, "box2", 3);
+    read_all(&other);
+    for (int i = 0; i < READERS; i++) {
+        reader_open(&f, &r[i], "box1", 3);
+        read_all(&r[i]);
+    }
+    agx_engine_stats(f.engine, &stats);
+    ASSERT_UINT(READERS + 1, stats.feeds);
+    f.world->hold[AGX_DO_STOP] = true;
+    (void)ask(&f, "box1", AGX_ON_STOP);
+    UNTIL(&f, r[0].n_ready == 1);
+    for (int i = 0; i < READERS; i++) {
+        ASSERT_UINT(1, r[i].n_ready);
+        ASSERT_CSTR("box1-4", r[i].text);
+        agx_feed_close(r[i].feed);
+    }
+    ASSERT_UINT(0, other.n_ready);
+    agx_feed_close(other.feed);
+    free(r);
+    fixture_close(&f);
+}
+
 TEST(a_reader_may_close_itself_or_others_when_it_is_told)
 {
     struct fixture f;
