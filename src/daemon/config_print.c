@@ -5,7 +5,7 @@
 
 #include "base/duration.h"
 #include "base/size.h"
-#include "codec/json_text.h"
+#include "base/utf8.h"
 #include "base/banned.h"
 
 #define COLUMNS 96 /* of a comment, its indent not counted */
@@ -36,6 +36,44 @@ static int print_uids(const struct agx_config_uids *uids, struct agx_buf *out)
     return r < 0 ? r : agx_buf_append(out, AGX_STR("]"));
 }
 
+/* The first character of `s` (UTF-8), and its length in bytes. */
+static uint32_t first_char(struct agx_str s, size_t *ret_len)
+{
+    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t n = agx_utf8_sequence(s);
+    uint32_t c = n < 2 ? p[0] : p[0] & (0xffu >> (n + 1));
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (p[i] & 0x3fu);
+    *ret_len = AGX_MAX(n, (size_t)1);
+    return c;
+}
+
+/* May it stand in a quoted text as it is? YAML takes no controls, and some others end a line. */
+static bool is_printable(uint32_t c)
+{
+    return (c >= ' ' && c < 0x7f) ||
+           (c >= 0xa0 && c != 0x2028 && c != 0x2029 && c != 0xfeff && c != 0xfffe && c != 0xffff);
+}
+
+static int print_text(struct agx_str text, struct agx_buf *out)
+{
+    int r = agx_buf_push(out, '"');
+    size_t n;
+
+    for (; r == 0 && text.len > 0; text = agx_str_skip(text, n)) {
+        uint32_t c = first_char(text, &n);
+
+        if (c == '"' || c == '\\')
+            r = agx_buf_printf(out, "\\%c", (int)c);
+        else if (is_printable(c))
+            r = agx_buf_append(out, agx_str_bytes(text.ptr, n));
+        else
+            r = agx_buf_printf(out, "\\U%08" PRIx32, c);
+    }
+    return r < 0 ? r : agx_buf_push(out, '"');
+}
+
 static int print_value(const struct agx_config *c, const struct agx_config_key *k,
                        struct agx_buf *out)
 {
@@ -43,9 +81,8 @@ static int print_value(const struct agx_config *c, const struct agx_config_key *
     char text[AGX_DURATION_TEXT_SIZE];
     uint64_t n;
 
-    /* What is quoted in JSON is quoted in YAML. */
     if (k->kind == AGX_CONFIG_TEXT)
-        return agx_json_text_quote(out, agx_str_from(*(char *const *)at));
+        return print_text(agx_str_from(*(char *const *)at), out);
     if (k->kind == AGX_CONFIG_UIDS)
         return print_uids(at, out);
     n = agx_config_number(c, k);

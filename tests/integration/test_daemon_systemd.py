@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from agentixd import PROGRAM, TIMEOUT_S, Place, check_health
+from agxtest.server import wait_for
 from grpc_health.v1 import health_pb2
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -119,7 +120,7 @@ def environment_of_children(place):
 
 def test_a_manager_that_is_gone_does_no_harm(place):
     process = place.start(env=place.env(NOTIFY_SOCKET=place.top / "none"))
-    assert "notify_failed" in place.said()
+    wait_for(lambda: "notify_failed" in place.said(), "the log says so")
     process.terminate()
     assert process.wait(TIMEOUT_S) == 0
 
