@@ -13,10 +13,13 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "daemon/backends.h"
 #include "daemon/dirs.h"
 #include "daemon/instance.h"
 #include "daemon/logfile.h"
-#include "loop/listener.h"
+#include "daemon/schema.h"
+#include "daemon/service.h"
+#include "daemon/sockets.h"
 #include "loop/signals.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
@@ -26,11 +29,19 @@
 /* Descriptors for everything but connections: the store, logs of commands, the backend. */
 #define FILES_RESERVED 512
 
+#define PRIVATE_MAX 4            /* paths that are not for sandboxes */
+#define AGBOX_HOME "/home/agbox" /* of the user in agents-sandbox's images */
+
 struct daemon {
     const struct agx_daemon_options *o;
     struct agx_instance *instance, *agbox_instance;
     struct agx_loop *loop;
     struct agx_logfile *logfile;
+    struct agx_store *store;
+    struct agx_backend *backend;
+    struct agx_engine *engine;
+    const char *private_paths[PRIVATE_MAX]; /* borrowed, for the engine */
+    struct agx_service *service;
     struct agx_rpc_server *rpc;
     struct agx_rpc_health *health;
     struct agx_rpc_reflection *reflection;
@@ -64,15 +75,48 @@ static void limit_the_end(uint64_t ms, int status)
 
 static void close_next(struct daemon *d);
 
+/* `part` is gone; what it had to complain about is for the log. */
+static void closed(struct daemon *d, const char *part, struct agx_error *error)
+{
+    if (error)
+        AGX_LOG(AGX_LOG_WARN, "daemon.close_failed", AGX_F_STR("part", part), AGX_F_ERR(error),
+                AGX_F_BOOL("ignored", true));
+    agx_error_free(error);
+    close_next(d);
+}
+
 static void on_rpc_stopped(void *user, struct agx_error *error)
 {
     struct daemon *d = user;
 
-    agx_error_free(error);
     d->rpc = NULL;
     d->health = agx_rpc_health_free(d->health);
     d->reflection = agx_rpc_reflection_free(d->reflection);
-    close_next(d);
+    closed(d, "server", error);
+}
+
+static void on_engine_closed(void *user, struct agx_error *error)
+{
+    ((struct daemon *)user)->engine = NULL;
+    closed(user, "engine", error);
+}
+
+static void on_backend_closed(void *user, struct agx_error *error)
+{
+    ((struct daemon *)user)->backend = NULL;
+    closed(user, "backend", error);
+}
+
+static void on_store_closed(void *user, struct agx_error *error)
+{
+    ((struct daemon *)user)->store = NULL;
+    closed(user, "store", error);
+}
+
+static void on_service_closed(void *user, struct agx_error *error)
+{
+    ((struct daemon *)user)->service = NULL;
+    closed(user, "service", error);
 }
 
 static void close_rest(struct daemon *d)
@@ -90,13 +134,34 @@ static void close_rest(struct daemon *d)
     d->logfile = agx_logfile_close(d->logfile);
 }
 
-/* Closes the topmost part; the last one ends the loop, for no handle is left. */
+/* Closes the topmost part; the last one ends the loop, for no handle is left. The service is closed
+ * last, when nobody can ask it or answer it any more. */
 static void close_next(struct daemon *d)
 {
     if (d->rpc)
         agx_rpc_server_stop(d->rpc, d->o->config->shutdown_grace_ms, on_rpc_stopped, d);
+    else if (d->engine)
+        agx_engine_close(d->engine, on_engine_closed, d);
+    else if (d->backend)
+        agx_backend_close(d->backend, on_backend_closed, d);
+    else if (d->store)
+        agx_store_close(d->store, on_store_closed, d);
+    else if (d->service)
+        agx_service_close(d->service, on_service_closed, d);
     else
         close_rest(d);
+}
+
+/* Of the server as a whole, and of each service by its name. */
+static int set_health(struct daemon *d, bool serving, struct agx_error **err)
+{
+    static const char *const names[] = { "", "agbox.v1.SandboxService",
+                                         "agentix.v1.ControlService" };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(names); i++)
+        r = agx_rpc_health_set(d->health, agx_str_from(names[i]), serving, err);
+    return r;
 }
 
 static void tell_manager(const struct daemon *d, const char *state)
@@ -118,7 +183,7 @@ static void on_shutdown(void *user, int signo, unsigned count)
     AGX_LOG(AGX_LOG_INFO, "daemon.stopping", AGX_F_STR("msg", "shutting down"),
             AGX_F_INT("signal", signo));
     tell_manager(d, "STOPPING=1");
-    if (agx_rpc_health_set(d->health, AGX_STR(""), false, NULL) < 0)
+    if (set_health(d, false, NULL) < 0)
         AGX_LOG(AGX_LOG_WARN, "daemon.health_failed", AGX_F_BOOL("ignored", true));
     close_next(d);
 }
@@ -194,18 +259,62 @@ static int open_signals(struct daemon *d, struct agx_error **err)
     return r < 0 ? agx_error_set(err, AGX_INTERNAL, "watch SIGHUP: %s", uv_strerror(r)) : 0;
 }
 
-/* The callers that we answer: our own user, root, and who is in the list. */
-static bool admit(void *user, const struct agx_rpc_peer *peer)
+/* Opened before any thread exists: it may have to fork. */
+static int open_store(struct daemon *d, struct agx_error **err)
 {
-    const struct agx_config_uids *uids = user;
+    struct agx_store_lmdb_config c = d->o->config->store;
 
-    if (peer->uid == geteuid() || peer->uid == 0)
-        return true;
-    for (size_t i = 0; i < uids->len; i++) {
-        if (uids->ids[i] == peer->uid)
-            return true;
+    c.dir = d->o->places->store_dir;
+    return agx_store_lmdb_open(d->loop, &c, &agx_schema_layout, &d->store, err);
+}
+
+/* What no sandbox may be given: our sockets and our data. Returns how many of `out` it filled. */
+static size_t list_private(const struct agx_daemon_options *o, const char *out[PRIVATE_MAX])
+{
+    const struct agx_places_agbox *agbox = o->agbox;
+    const struct agx_places *p = o->places;
+    size_t n = 0;
+
+    out[n++] = p->run_dir_ours ? p->run_dir : p->socket;
+    out[n++] = p->data_dir;
+    if (agbox) {
+        out[n++] = agbox->run_dir;
+        out[n++] = agbox->exec_log_dir;
     }
-    return false;
+    return n;
+}
+
+static int open_engine(struct daemon *d, struct agx_error **err)
+{
+    struct agx_engine_config c = d->o->config->engine;
+    int r;
+
+    c.store = d->store;
+    c.backend = d->backend;
+    c.log_root = d->o->agbox ? d->o->agbox->exec_log_dir : d->o->places->exec_log_dir;
+    c.host.home = d->o->home;
+    c.host.sandbox_home = d->o->agbox ? AGBOX_HOME : "/root";
+    c.private_paths = d->private_paths;
+    c.private_paths_len = list_private(d->o, d->private_paths);
+    r = agx_dirs_own(c.log_root, 0700, err);
+    return r < 0 ? r : agx_engine_open(d->loop, &c, &d->engine, err);
+}
+
+static int open_methods(struct daemon *d, struct agx_error **err)
+{
+    struct agx_service_config c = AGX_SERVICE_CONFIG_INIT;
+
+    c.loop = d->loop;
+    c.engine = d->engine;
+    c.store = d->store;
+    c.server = d->rpc;
+    c.version = AGX_VERSION;
+    c.name = d->o->agbox ? "agboxd" : "agentixd";
+    c.backend = d->backend->ops->name;
+    c.data_dir = d->o->places->data_dir;
+    c.compat = d->o->agbox != NULL;
+    c.subscribers_per_uid = d->o->config->subscribers_per_uid;
+    return agx_service_open(&c, &d->service, err);
 }
 
 static int open_server(struct daemon *d, struct agx_error **err)
@@ -215,7 +324,7 @@ static int open_server(struct daemon *d, struct agx_error **err)
     int r;
 
     c.conns_max = raise_files(c.conns_max);
-    c.admit = admit;
+    c.admit = agx_sockets_admit;
     c.user = uids;
     r = agx_rpc_server_open(d->loop, &c, &d->rpc, err);
     if (r == 0)
@@ -225,59 +334,19 @@ static int open_server(struct daemon *d, struct agx_error **err)
     return r < 0 ? r : agx_rpc_reflection_add(d->reflection, agx_api_descriptor_set(), err);
 }
 
-/* ---- sockets ---- */
-
-static int serve(struct daemon *d, struct agx_listener *take_listener, struct agx_error **err)
-{
-    int r = agx_rpc_server_listen(d->rpc, &take_listener, err);
-
-    agx_listener_close(take_listener);
-    return r;
-}
-
-static int serve_path(struct daemon *d, const char *path, struct agx_error **err)
-{
-    struct agx_listener *listener;
-    int r = agx_listener_open_unix(d->loop, path, &listener, err);
-
-    if (r < 0)
-        return r;
-    /* Whoever connects is looked at (admit), so the mode may let others come that far. */
-    if (d->o->config->allow_uids.len > 0 && chmod(path, 0666) < 0) {
-        r = agx_error_errno(err, errno, "set the mode of '%s'", path);
-        agx_listener_close(listener);
-        return r;
-    }
-    return serve(d, listener, err);
-}
-
-/* A socket that was handed over: a Unix socket, or nobody could tell who calls. */
-static int serve_fd(struct daemon *d, int fd, struct agx_error **err)
-{
-    struct agx_listener *listener;
-    int r = agx_listener_open_fd(d->loop, &fd, &listener, err);
-
-    if (r < 0)
-        return agx_error_wrap(err, r, "LISTEN_FDS");
-    if (agx_listener_peek_addr(listener)->sa.ss_family != AF_UNIX) {
-        agx_listener_close(listener);
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "LISTEN_FDS: descriptor %d is no Unix socket", fd);
-    }
-    return serve(d, listener, err);
-}
-
+/* Ours, unless others were handed over, and agbox's. */
 static int open_sockets(struct daemon *d, struct agx_error **err)
 {
+    bool open_to_all = d->o->config->allow_uids.len > 0;
     unsigned n = d->o->systemd->n_fds;
     int r = 0;
 
     for (unsigned i = 0; r == 0 && i < n; i++)
-        r = serve_fd(d, AGX_SYSTEMD_FIRST_FD + (int)i, err);
+        r = agx_sockets_serve_fd(d->loop, d->rpc, AGX_SYSTEMD_FIRST_FD + (int)i, err);
     if (r == 0 && n == 0)
-        r = serve_path(d, d->o->places->socket, err);
+        r = agx_sockets_serve_path(d->loop, d->rpc, d->o->places->socket, open_to_all, err);
     if (r == 0 && d->o->agbox)
-        r = serve_path(d, d->o->agbox->socket, err);
+        r = agx_sockets_serve_path(d->loop, d->rpc, d->o->agbox->socket, open_to_all, err);
     return r;
 }
 
@@ -305,8 +374,18 @@ static int open_files(struct daemon *d, struct agx_error **err)
 
 static int open_service(struct daemon *d, struct agx_error **err)
 {
-    int r = open_server(d, err);
+    int r = open_store(d, err);
 
+    if (r == 0)
+        r = agx_backends_open(d->loop, d->o->config->backend, &d->backend, err);
+    if (r == 0)
+        r = open_engine(d, err);
+    if (r == 0)
+        r = open_server(d, err);
+    if (r == 0)
+        r = open_methods(d, err);
+    if (r == 0)
+        r = set_health(d, true, err);
     return r < 0 ? r : open_signals(d, err);
 }
 

@@ -19,6 +19,7 @@ struct agx_daemon_options {
     const struct agx_places_agbox *agbox; /* NULL: not in compatibility mode */
     const struct agx_systemd *systemd;
     struct agx_background *background;
+    const char *home; /* of "~" in what clients say; absolute */
     bool log_to_file; /* else to stderr */
 };
 

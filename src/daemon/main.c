@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -221,6 +222,18 @@ static void fill_standard_fds(void)
         (void)close(fd);
 }
 
+/* Of the user that we run as; service managers do not always say it. */
+static const char *home_directory(void)
+{
+    const char *home = getenv("HOME");
+    const struct passwd *user;
+
+    if (home && home[0] == '/')
+        return home;
+    user = getpwuid(geteuid());
+    return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : "/";
+}
+
 static int run(struct program *p, bool *ret_held, struct agx_error **err)
 {
     struct agx_background background = AGX_BACKGROUND_INIT;
@@ -230,6 +243,7 @@ static int run(struct program *p, bool *ret_held, struct agx_error **err)
         .agbox = p->config.compat ? &p->agbox : NULL,
         .systemd = &p->systemd,
         .background = &background,
+        .home = home_directory(),
         .log_to_file = !p->options.foreground,
     };
     int r = 0;

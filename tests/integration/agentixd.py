@@ -10,10 +10,16 @@ from pathlib import Path
 
 import grpc
 from agxtest.server import wait_for
+from google.protobuf import descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+    ProtoReflectionDescriptorDatabase,
+)
 
 TIMEOUT_S = 20
 PROGRAM = os.environ.get("AGENTIXD", "agentixd")
+# The fake backend's sandboxes are in a process that outlives the daemon.
+WORLD = Path(PROGRAM).parents[1] / "backend" / "agentix-fakeworld"
 
 
 class Place:
@@ -109,6 +115,8 @@ class Place:
                 process.kill()
             process.wait()
         self.kill_background()
+        if self.world.exists():
+            subprocess.run([WORLD, "--stop", self.world], check=False, timeout=TIMEOUT_S)
         shutil.rmtree(self.top)
 
     def kill_background(self):
@@ -150,6 +158,18 @@ def check_health(path):
     with open_channel(path) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         return stub.Check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT_S).status
+
+
+def call(path, method, **fields):
+    """Calls a unary method ("agbox.v1.SandboxService/Ping") that reflection describes."""
+    service, name = method.split("/")
+    with open_channel(path) as channel:
+        pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
+        kind = pool.FindServiceByName(service).FindMethodByName(name)
+        request = message_factory.GetMessageClass(kind.input_type)(**fields)
+        answer = message_factory.GetMessageClass(kind.output_type)
+        do = channel.unary_unary(f"/{method}", lambda m: m.SerializeToString(), answer.FromString)
+        return do(request, timeout=TIMEOUT_S)
 
 
 def mode_of(path):

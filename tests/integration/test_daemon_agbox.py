@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from agentixd import PROGRAM, TIMEOUT_S, Place, check_health, mode_of
+from agentixd import PROGRAM, TIMEOUT_S, Place, call, check_health, mode_of
 from agxtest.server import wait_for
 from grpc_health.v1 import health_pb2
 
@@ -50,6 +50,7 @@ def test_both_sockets_are_served_and_both_locks_held(place):
     process = place.start("--compat", "agbox")
     wait_for(place.agbox_socket.exists, "the second socket is there")
     assert check_health(place.socket) == check_health(place.agbox_socket) == SERVING
+    assert call(place.agbox_socket, "agbox.v1.SandboxService/Ping").daemon == "agboxd"
     assert place.agbox_lock.read_text() == place.lock.read_text() == f"{process.pid}\n"
     assert mode_of(place.agbox_lock) == 0o644 and mode_of(place.agbox) == 0o755
     assert mode_of(place.agbox_socket) == 0o600

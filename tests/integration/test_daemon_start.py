@@ -10,7 +10,16 @@ from pathlib import Path
 
 import grpc
 import pytest
-from agentixd import PROGRAM, TIMEOUT_S, Place, can_connect, check_health, mode_of, open_channel
+from agentixd import (
+    PROGRAM,
+    TIMEOUT_S,
+    Place,
+    call,
+    can_connect,
+    check_health,
+    mode_of,
+    open_channel,
+)
 from agxtest.server import wait_for
 from google.protobuf import descriptor_pool
 from grpc_health.v1 import health_pb2
@@ -48,6 +57,36 @@ def test_it_serves_health_and_the_true_protos_by_reflection(place):
         assert any(field.has_presence for field in exec_status.fields)
     stop(process)
     assert not place.socket.exists() and place.lock.exists()
+
+
+def test_what_was_accepted_is_there_after_a_kill(place):
+    process = place.start()
+    service = "agbox.v1.SandboxService"
+    assert call(place.socket, f"{service}/Ping").daemon == "agentixd"
+    spec = {"image": "test"}
+    made = call(place.socket, f"{service}/CreateSandbox", sandbox_id="one-1", create_spec=spec)
+    assert made.sandbox.sandbox_id == "one-1"
+    process.kill()
+    process.wait()
+    process = place.start()
+    found = call(place.socket, f"{service}/GetSandbox", sandbox_id="one-1")
+    assert found.sandbox.sandbox_id == "one-1"
+    assert call(place.socket, "agentix.v1.ControlService/GetStats").backend == "fake"
+    stop(process)
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("", "no backend is chosen"),
+        ("nonsense", "'nonsense'"),
+        ("fake", "fake:/"),
+        ("fake:x", "fake:/"),
+    ],
+)
+def test_a_backend_that_there_is_not_is_told(place, choice, words):
+    done = place.call("--foreground", "--backend", choice)
+    assert done.returncode == 1 and words in done.stderr
 
 
 def test_its_files_are_for_its_user_only(place):
@@ -197,6 +236,25 @@ def call_as_nobody(path):
         )
         os.close(writer)
         return out.read()
+
+
+@pytest.mark.parametrize("kind", ["full", "read-only"])
+def test_a_disk_that_cannot_be_written_is_told(place, kind):
+    done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    if done.returncode != 0:
+        pytest.skip("needs the right to mount")
+    place.data.mkdir(parents=True)
+    options = "size=64k" if kind == "full" else "size=1m,ro"
+    script = (
+        f"mount -t tmpfs -o mode=0700,{options} none {place.data} && "
+        f"(dd if=/dev/zero of={place.data}/filler bs=4k 2>/dev/null; true) && "
+        'exec "$@"'
+    )
+    prefix = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    done = place.call("--foreground", prefix=prefix)
+    assert done.returncode == 1, done.stderr
+    assert str(place.data) in done.stderr
+    assert ("No space left" if kind == "full" else "Read-only") in done.stderr
 
 
 def test_a_log_that_cannot_be_opened_is_told_by_the_command_that_started_it(place):

@@ -1,0 +1,27 @@
+/* sockets.h: where the daemon listens, and who may call. */
+#ifndef AGX_DAEMON_SOCKETS_H
+#define AGX_DAEMON_SOCKETS_H
+
+#include "base/error.h"
+#include "daemon/config.h"
+
+#include <stdbool.h>
+
+struct agx_loop;
+
+/* For struct agx_rpc_config: `user` is a struct agx_config_uids. Our own user, root, and who is in
+ * the list. */
+bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer);
+
+/*
+ * Serves a Unix socket at `path`: mode 0600, or with `open_to_all` 0666, for then it is admit()
+ * that decides.
+ */
+int agx_sockets_serve_path(struct agx_loop *l, struct agx_rpc_server *s, const char *path,
+                           bool open_to_all, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Serves a listening Unix socket that was handed over; its path and mode stay as they are. */
+int agx_sockets_serve_fd(struct agx_loop *l, struct agx_rpc_server *s, int fd,
+                         struct agx_error **err) AGX_MUST_CHECK;
+
+#endif
