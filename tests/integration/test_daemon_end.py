@@ -75,6 +75,19 @@ def test_clients_that_never_read_or_close_do_not_hold_it_up(place):
         client.close()
 
 
+def test_the_limit_ends_it_whatever_is_left_to_do(place):
+    place.configure("shutdown: {grace: 0, limit: 1ms}\n")
+    process = place.start()
+    with open_channel(place.socket) as channel:
+        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        next(watch)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+        watch.cancel()
+    # Nothing that it left is in the way of the next one.
+    assert place.call().returncode == 0
+
+
 def test_it_takes_no_new_connections_while_it_ends(place):
     place.configure("shutdown: {grace: 3s}\n")
     process = place.start()
