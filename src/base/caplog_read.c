@@ -86,7 +86,7 @@ static size_t cut_overwritten(const struct agx_caplog_index *now, uint64_t *at, 
 int agx_caplog_read(int data_fd, int index_fd, uint64_t offset, uint8_t *out, size_t size,
                     struct agx_caplog_piece *ret, struct agx_error **err)
 {
-    struct agx_caplog_index before, after;
+    struct agx_caplog_index before = { 0 }, after = { 0 };
     uint64_t at = offset, next;
     size_t n = 0;
     int r = read_index(index_fd, &before, err);

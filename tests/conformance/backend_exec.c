@@ -1,6 +1,9 @@
 /* The suite that every backend passes: commands in a sandbox. */
 #include "tests/conformance/backend_stage.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static void open_running(struct stage *s)
 {
     open_stage(s);
@@ -215,6 +218,47 @@ TEST(an_exit_code_waits_for_the_next_backend_until_it_is_forgotten)
     test_command_start(s.b, &s.sb, &c, true, false);
     test_wait(l, &c.n_end, 1);
     ASSERT_UINT(1, c.n_unknown);
+    test_command_done(&c);
+    close_stage(&s);
+}
+
+/* A process like a daemon: makes the sandbox, starts the command, says so, and waits. */
+static _Noreturn void be_a_daemon(struct stage *s, struct test_command *c, int told)
+{
+    s->b = conformance_backend_open(test_loop_open());
+    test_backend_ok(s->b, &s->sb, AGX_DO_CREATE);
+    test_command_start(s->b, &s->sb, c, false, false);
+    test_wait(s->b->loop, &c->n_begun, 1);
+    (void)!write(told, "", 1);
+    for (;;)
+        test_pause(s->b->loop, 1000);
+}
+
+TEST(what_a_killed_daemon_started_runs_on)
+{
+    struct test_command c;
+    struct stage s;
+    int told[2];
+    pid_t pid;
+    char byte;
+
+    conformance_backend_begin();
+    make_sandbox(&s.sb, "conform-1", 0);
+    prepare(&s, &c, "exec-1", COMMAND_LATER);
+    ASSERT_INT(0, pipe(told));
+    pid = fork();
+    ASSERT_TRUE(pid >= 0);
+    if (pid == 0)
+        be_a_daemon(&s, &c, told[1]);
+    close(told[1]);
+    ASSERT_INT(1, read(told[0], &byte, 1));
+    ASSERT_INT(0, kill(pid, SIGKILL));
+    ASSERT_TRUE(waitpid(pid, NULL, 0) == pid);
+    close(told[0]);
+    s.b = conformance_backend_open(test_loop_open());
+    ASSERT_INT(AGX_SEEN_RUNNING, test_backend_seen(s.b, s.sb.id));
+    test_command_start(s.b, &s.sb, &c, true, false);
+    ASSERT_INT(7, test_command_wait(s.b, &c));
     test_command_done(&c);
     close_stage(&s);
 }

@@ -9,14 +9,14 @@
 /* What one operation, look, kill or write has said. */
 struct test_reply {
     struct agx_backend_op *op; /* NULL after its end */
+    size_t companions_len;
     unsigned n_begun, n_done;
     enum agx_code code;
-    char text[512];
     unsigned companions_ready, companions_failed; /* a bit for each place */
     unsigned n_seen;
-    enum agx_seen primary; /* of the last one seen */
+    enum agx_seen primary; /* of the last one seen, like the next and the id */
     uint8_t companions[8];
-    size_t companions_len;
+    char text[512];
     char sandbox_id[AGX_IDENT_MAX + 1];
 };
 

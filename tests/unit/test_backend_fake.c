@@ -1,4 +1,5 @@
 /* The fake backend and its world: the script, the journal, and faults between the two. */
+#include "backend/target.h"
 #include "tests/support/fake.h"
 #include "tests/support/random.h"
 
@@ -538,6 +539,40 @@ TEST(a_directory_that_cannot_be_is_refused)
     ASSERT_CODE(AGX_NOT_FOUND, agx_backend_fake_open(l, &config, &b, NULL));
     ASSERT_NULL(b);
     test_loop_close(l);
+}
+
+TEST(a_backend_is_opened_by_its_name)
+{
+    struct agx_loop *l = test_loop_open();
+    struct agx_backend *b = NULL;
+    struct agx_error *err = NULL;
+
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "podman:x", &b, &err));
+    ASSERT_MESSAGE(err, "there is no backend 'podman'; there is: fake:DIR");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "fake", &b, &err));
+    ASSERT_MESSAGE(err, "needs a directory");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_NOT_FOUND, agx_backend_open(l, "fake:/nonexistent/dir", &b, NULL));
+    ASSERT_NULL(b);
+    test_loop_close(l);
+}
+
+TEST(what_has_no_record_is_removed_by_its_id)
+{
+    struct agx_sandbox bare;
+    struct agx_spec nothing;
+    struct stage s;
+
+    open_stage(&s);
+    test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
+    agx_spec_init(&nothing);
+    ASSERT_OK(agx_sandbox_init(&bare, s.sb.id, &nothing, NULL));
+    test_backend_ok(s.b, &bare, AGX_DO_DELETE);
+    ASSERT_UINT(1, test_fake_count(&s.world, "companion-stop box-1 0"));
+    ASSERT_UINT(1, test_fake_count(&s.world, "remove box-1"));
+    agx_sandbox_done(&bare);
+    close_stage(&s);
 }
 
 TEST(backends_that_open_at_the_same_moment_share_one_world)

@@ -239,7 +239,7 @@ static pid_t fork_writer(struct test_caplog *t, uint64_t total, size_t piece)
 static void read_beside_writer(uint64_t head, uint64_t tail, size_t piece)
 {
     enum { TOTAL = 5000000 };
-    uint64_t offset = 0, skipped = 0, total = 0;
+    uint64_t offset = 0, total = 0;
     struct agx_caplog_piece p;
     struct test_caplog t;
     pid_t pid;
@@ -250,7 +250,6 @@ static void read_beside_writer(uint64_t head, uint64_t tail, size_t piece)
     do {
         p = test_caplog_read(&t, offset, 10000); /* checks every byte */
         offset += p.skipped + p.len;
-        skipped += p.skipped;
         ASSERT_TRUE(p.total >= total);
         total = p.total;
     } while (!p.ended || offset < p.total);

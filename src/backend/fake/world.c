@@ -59,11 +59,14 @@ static void on_flush(uv_prepare_t *h)
 /* How often this effect has happened, this time included. */
 static size_t count(struct world *w, struct agx_str effect)
 {
-    size_t n = (size_t)(uintptr_t)agx_map_get(&w->counts, effect) + 1;
+    size_t *n = agx_map_get(&w->counts, effect);
 
-    if (agx_map_put(&w->counts, effect, (void *)(uintptr_t)n, NULL) < 0)
-        abort();
-    return n;
+    if (!n) {
+        n = agx_new(size_t);
+        if (agx_map_put(&w->counts, effect, n, NULL) < 0)
+            abort();
+    }
+    return ++*n;
 }
 
 void world_note(struct world *w, const char *fmt, ...)
@@ -273,6 +276,8 @@ void world_done(struct world *w)
         world_execs_forget(value);
         world_sandbox_free(value);
     }
+    for (size_t at = 0; agx_map_next(&w->counts, &at, NULL, &value);)
+        free(value);
     world_flush(w);
     uv_close((uv_handle_t *)&w->flush, NULL);
     agx_map_done(&w->sandboxes);

@@ -219,7 +219,7 @@ static void read_labels(struct agx_fake_in *in, struct agx_pairs *ret)
     }
 }
 
-/* What the request says of the sandbox counts from now on: it never changes. */
+/* A create says what the sandbox is; whoever removes one without a record knows only its id. */
 static void describe(struct world_sandbox *sb, size_t companions, struct agx_pairs *take_labels)
 {
     agx_pairs_done(&sb->labels);
@@ -274,7 +274,8 @@ int world_start(struct world *w, struct world_asker asker, struct agx_fake_in *i
     }
     if (!sb)
         sb = sandbox_new(w, id);
-    describe(sb, (size_t)companions, &labels);
+    if (!sb->made || verb == AGX_DO_CREATE)
+        describe(sb, (size_t)companions, &labels);
     op_begin(sb, asker, (enum agx_do)verb);
     return 0;
 }
