@@ -67,18 +67,21 @@ void agx_fake_op_end_soon(struct agx_fake *f, struct agx_fake_op *op, struct agx
     (void)uv_timer_start(&f->soon, on_soon, 0, 0);
 }
 
-/* Any op that may be ended for want of a world, or NULL. */
-static struct agx_fake_op *any_op(const struct agx_fake *f, bool keep_execs)
+/* Those that wait for the world, by `next`; they stay where they are. */
+static struct agx_fake_op *list_ops(const struct agx_fake *f, bool but_execs)
 {
+    struct agx_fake_op *list = NULL;
     void *value;
 
     for (size_t at = 0; agx_map_next(&f->ops, &at, NULL, &value);) {
         struct agx_fake_op *op = value;
 
-        if (op->kind != AGX_FAKE_OP_EXEC || !keep_execs)
-            return op;
+        if (op->kind == AGX_FAKE_OP_EXEC && but_execs)
+            continue;
+        op->next = list;
+        list = op;
     }
-    return NULL;
+    return list;
 }
 
 int agx_fake_unavailable(const struct agx_fake *f, struct agx_error **err)
@@ -88,11 +91,10 @@ int agx_fake_unavailable(const struct agx_fake *f, struct agx_error **err)
 
 void agx_fake_fail_all(struct agx_fake *f, bool keep_execs)
 {
-    struct agx_fake_op *op;
-
-    while ((op = any_op(f, keep_execs))) {
+    for (struct agx_fake_op *op = list_ops(f, keep_execs), *next; op; op = next) {
         struct agx_error *error = NULL;
 
+        next = op->next;
         (void)agx_fake_unavailable(f, &error);
         agx_fake_op_end_soon(f, op, error);
     }
@@ -139,9 +141,11 @@ static void on_handle_closed(uv_handle_t *h)
 void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user)
 {
     struct agx_fake *f = agx_fake_of(b);
-    struct agx_fake_op *op;
 
-    while ((op = f->due ? f->due : any_op(f, false))) {
+    agx_fake_fail_all(f, false); /* into `due`, where nobody hears of it */
+    while (f->due) {
+        struct agx_fake_op *op = f->due;
+
         agx_fake_op_unlink(f, op);
         agx_fake_op_free(op);
     }
