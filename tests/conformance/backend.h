@@ -27,7 +27,7 @@ enum conformance_command {
     COMMAND_STUBBORN, /* the same, and ignores TERM */
     COMMAND_FORKER,   /* its leader ends, another of its group does not */
     COMMAND_PRINT,    /* 100,000 bytes on stdout */
-    COMMAND_LATER,    /* ends with 7 after 300 ms or so */
+    COMMAND_LATER,    /* ends with 7 after 600 ms or so */
     COMMAND_PWD,
     COMMAND_VARIABLE, /* prints the variable AGX_TEST of its environment */
 };

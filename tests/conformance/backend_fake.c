@@ -38,7 +38,7 @@ void conformance_backend_command(enum conformance_command c, struct agx_words *r
         [COMMAND_STUBBORN] = "stubborn",
         [COMMAND_FORKER] = "forker",
         [COMMAND_PRINT] = "print|100000",
-        [COMMAND_LATER] = "sh|-c|sleep 0.3; exit 7",
+        [COMMAND_LATER] = "sh|-c|sleep 0.6; exit 7",
         [COMMAND_PWD] = "pwd",
         [COMMAND_VARIABLE] = "env|AGX_TEST",
     };

@@ -217,20 +217,34 @@ TEST(a_main_process_dies_as_its_rule_says)
 
     open_stage(&s);
     for (size_t i = 0; i < AGX_ARRAY_LEN(cases); i++) {
-        struct test_command c;
-
         test_fake_script(&s.world, "create box-1 x1 %s", cases[i].action);
         s.n_news = 0;
         test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
-        begin(&s, &c, "exec-1", "sleep", "1000");
         test_wait(s.b->loop, &s.n_news, 1);
         ASSERT_CSTR("box-1", s.news_of);
         ASSERT_INT(cases[i].seen, test_backend_seen(s.b, s.sb.id));
-        test_wait(s.b->loop, &c.n_end, 1);
-        ASSERT_UINT(1, c.n_lost);
         test_backend_ok(s.b, &s.sb, AGX_DO_DELETE);
-        test_command_done(&c);
     }
+    close_stage(&s);
+}
+
+TEST(commands_are_lost_with_the_main_process)
+{
+    struct test_command c;
+    struct stage s;
+
+    open_stage(&s);
+    test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
+    begin(&s, &c, "exec-1", "sleep", "1000");
+    test_wait(s.b->loop, &c.n_begun, 1);
+    test_fake_script(&s.world, "now die box-1");
+    test_wait(s.b->loop, &c.n_end, 1);
+    ASSERT_UINT(1, c.n_lost);
+    ASSERT_CSTR("the main process ended", c.text);
+    test_command_start(s.b, &s.sb, &c, true, false); /* and stay so for who asks later */
+    test_wait(s.b->loop, &c.n_end, 1);
+    ASSERT_UINT(1, c.n_lost);
+    test_command_done(&c);
     close_stage(&s);
 }
 
@@ -367,7 +381,7 @@ TEST(a_writer_of_more_than_a_pipe_waits_until_somebody_reads)
     test_command_init(&c, "exec-1", &s.sb);
     ASSERT_OK(agx_words_add(&c.exec.command, AGX_STR("sh"), NULL));
     ASSERT_OK(agx_words_add(&c.exec.command, AGX_STR("-c"), NULL));
-    ASSERT_OK(agx_words_add(&c.exec.command, AGX_STR("sleep 100ms; cat"), NULL));
+    ASSERT_OK(agx_words_add(&c.exec.command, AGX_STR("sleep 400ms; cat"), NULL));
     test_command_start(s.b, &s.sb, &c, false, true);
     ASSERT_OK(agx_backend_exec_write(s.b, s.sb.id, "exec-1", agx_str_bytes(bytes, sizeof(bytes)),
                                      false, test_reply_done, &r, &r.op, NULL));
@@ -478,7 +492,7 @@ TEST(a_silent_world_counts_as_dead_until_it_speaks_again)
 
     config.dir = s.world.dir;
     config.program = AGX_FAKEWORLD;
-    config.ping_ms = 100;
+    config.ping_ms = 700;
     ASSERT_OK(agx_backend_fake_open(l, &config, &s.b, NULL));
     s.b->news = on_news;
     s.b->news_user = &s;
