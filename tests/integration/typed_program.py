@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import assert_type
 
 from agentix import Bidi, Channel, RuntimeClient, Stream, Unary
+from agentix.runtime.client import reference
 
 
 def plain(a: int) -> str:
@@ -23,6 +24,21 @@ async def talk(inbox: Channel[int], factor: int = 1) -> AsyncIterator[str]:
         yield str(item * factor)
 
 
+@reference("c:words::count")
+def count(text: str) -> dict[str, int]:
+    raise NotImplementedError
+
+
+@reference("c:words::split")
+def split(text: str, limit: int = 0) -> AsyncIterator[str]:
+    raise NotImplementedError
+
+
+@reference("c:words::reverse")
+def reverse(inbox: Channel[bytes]) -> AsyncIterator[bytes]:
+    raise NotImplementedError
+
+
 async def main() -> None:
     async with RuntimeClient("http://127.0.0.1:8000") as client:
         assert_type(client.remote(plain, 1), Unary[str])
@@ -34,4 +50,7 @@ async def main() -> None:
             assert_type(item, float)
         channel: Channel[int] = Channel()
         assert_type(client.remote(talk, channel, factor=2), Bidi[int, str])
+        assert_type(client.remote(count, "a b"), Unary[dict[str, int]])
+        assert_type(client.remote(split, "a b", limit=1), Stream[str])
+        assert_type(client.remote(reverse, Channel[bytes]()), Bidi[bytes, bytes])
         client.remote(plain, "no number")  # type: ignore[arg-type]

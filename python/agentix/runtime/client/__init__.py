@@ -11,6 +11,7 @@ from agentix.runtime.client.errors import (
     RuntimeUnreachable,
     WorkerExited,
 )
+from agentix.runtime.client.references import reference
 
 __all__ = [
     "CallCancelled",
@@ -23,4 +24,5 @@ __all__ = [
     "RuntimeClient",
     "RuntimeUnreachable",
     "WorkerExited",
+    "reference",
 ]

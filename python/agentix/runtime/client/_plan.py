@@ -11,16 +11,15 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentix._client import Plan
 from agentix._codec import pack
 from agentix.runtime.client._values import Encoder, decoder_for, encode_fallback
+from agentix.runtime.client.references import ASYNC_ITERATORS, declared_shape, target_of
 from agentix.runtime.shared.callables import display_name_for, dump_callable
 from agentix.runtime.shared.rpc import Channel, detect_declared_shape, is_channel_annotation
-
-_ASYNC_ITERATORS = (AsyncIterator, AsyncGenerator, AsyncIterable)
 
 
 class Recipe:
@@ -29,12 +28,13 @@ class Recipe:
     __slots__ = ("channel", "kind", "plan", "push_item", "signature")
 
     def __init__(self, fn: Callable[..., Any]) -> None:
+        target = target_of(fn)
         self.signature = _signature(fn)
-        self.kind = detect_declared_shape(fn)
+        self.kind = declared_shape(self.signature) if target else detect_declared_shape(fn)
         self.channel = _channel_parameter(self.signature) if self.kind == "bidi" else None
         self.push_item = Encoder(_item_of(self.channel.annotation)) if self.channel else None
-        name = display_name_for(fn)
-        prefix, failure = _prefix(fn, name, self.kind)
+        name = target or display_name_for(fn)
+        prefix, failure = _prefix(fn, target, name, self.kind)
         exact, validate = decoder_for(self._result_annotation(fn))
         self.plan = Plan(
             self.kind,
@@ -53,7 +53,7 @@ class Recipe:
             return fn  # a call of a class gives an instance, whatever __init__ says
         if self.kind == "unary":
             return annotation
-        if typing.get_origin(annotation) in _ASYNC_ITERATORS:
+        if typing.get_origin(annotation) in ASYNC_ITERATORS:
             return _item_of(annotation)
         return inspect.Parameter.empty
 
@@ -107,13 +107,16 @@ def _channel_parameter(signature: inspect.Signature) -> inspect.Parameter:
     return next(p for p in signature.parameters.values() if is_channel_annotation(p.annotation))
 
 
-def _prefix(fn: Callable[..., Any], name: str, kind: str) -> tuple[bytes, BaseException | None]:
+def _prefix(
+    fn: Callable[..., Any], target: str | None, name: str, kind: str
+) -> tuple[bytes, BaseException | None]:
     """The part of the request that is the same for each call, or why there is none."""
+    fields: dict[str, str | bytes]
     try:
-        payload = dump_callable(fn)
+        fields = {"target": target} if target else {"callable_payload": dump_callable(fn)}
     except Exception as e:
         return b"", e
-    fields = {"callable_payload": payload, "display_name": name, "shape": kind}
+    fields |= {"display_name": name, "shape": kind}
     return b"".join(pack(key) + pack(value) for key, value in fields.items()), None
 
 
