@@ -138,8 +138,24 @@ def test_failures_say_type_and_message_on_stderr(server):
     done = call(server.unix, "c:functions::count_and_fail", "--stream")
     assert (done.returncode, done.stdout) == (1, "1\n")
     assert "ValueError: after one" in done.stderr
-    done = call(server.unix, "c:functions::abort")
-    assert done.returncode == 1 and "WorkerExited" in done.stderr
+    done = call(server.unix, "c:functions::upper", "--bidi", stdin='"a"\n5\n')
+    assert (done.returncode, done.stdout) == (1, '"A"\n')
+    assert "TypeError: text is needed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "stdin", "printed"),
+    [
+        ("abort", [], "", ""),
+        ("count_and_abort", ["n:=2", "--stream"], "", "0\n1\n"),
+        ("upper_or_abort", ["--bidi"], '"abort"\n', ""),
+    ],
+)
+def test_a_crash_in_each_shape_is_told(server, name, arguments, stdin, printed):
+    done = call(server.unix, f"c:functions::{name}", *arguments, stdin=stdin)
+    assert (done.returncode, done.stdout) == (1, printed)
+    assert "WorkerExited: runtime worker was killed by signal 6" in done.stderr
+    assert values(call(server.unix, "c:functions::add", "a:=40", "b:=2")) == [42]
 
 
 def test_bidi_input_that_is_no_json_names_its_line(server):
