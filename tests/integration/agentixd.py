@@ -160,16 +160,40 @@ def check_health(path):
         return stub.Check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT_S).status
 
 
-def call(path, method, **fields):
-    """Calls a unary method ("agbox.v1.SandboxService/Ping") that reflection describes."""
-    service, name = method.split("/")
-    with open_channel(path) as channel:
-        pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
-        kind = pool.FindServiceByName(service).FindMethodByName(name)
+class Control:
+    """Calls by names that reflection describes: control.call("agbox.v1.SandboxService/Ping")."""
+
+    def __init__(self, path):
+        self.channel = open_channel(path)
+        self.pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(self.channel))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.channel.close()
+
+    def prepare(self, method, fields):
+        service, name = method.split("/")
+        kind = self.pool.FindServiceByName(service).FindMethodByName(name)
         request = message_factory.GetMessageClass(kind.input_type)(**fields)
-        answer = message_factory.GetMessageClass(kind.output_type)
-        do = channel.unary_unary(f"/{method}", lambda m: m.SerializeToString(), answer.FromString)
+        return request, message_factory.GetMessageClass(kind.output_type).FromString
+
+    def call(self, method, **fields):
+        request, parse = self.prepare(method, fields)
+        do = self.channel.unary_unary(f"/{method}", lambda m: m.SerializeToString(), parse)
         return do(request, timeout=TIMEOUT_S)
+
+    def stream(self, method, **fields):
+        request, parse = self.prepare(method, fields)
+        do = self.channel.unary_stream(f"/{method}", lambda m: m.SerializeToString(), parse)
+        return do(request)
+
+
+def call(path, method, **fields):
+    """One unary call on a connection of its own."""
+    with Control(path) as control:
+        return control.call(method, **fields)
 
 
 def mode_of(path):

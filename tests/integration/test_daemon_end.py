@@ -3,13 +3,12 @@
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 import grpc
 import pytest
-from agentixd import TIMEOUT_S, Place, can_connect, check_health, open_channel
+from agentixd import TIMEOUT_S, Control, Place, call, can_connect, check_health, open_channel
 from agxtest.server import wait_for
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -55,6 +54,32 @@ def test_a_hundred_open_streams_do_not_hold_it_up(place):
     assert said <= {health_pb2.HealthCheckResponse.NOT_SERVING}
     for channel in channels:
         channel.close()
+
+
+def test_subscribers_and_a_backend_that_hangs_do_not_hold_it_up(place):
+    process = place.start()
+    with Control(place.socket) as control:
+        spec = {"image": "test", "labels": {"fake.create": "hang"}}
+        service = "agbox.v1.SandboxService"
+        control.call(f"{service}/CreateSandbox", sandbox_id="stuck", create_spec=spec)
+        streams = [
+            control.stream(f"{service}/SubscribeSandboxEvents", sandbox_id="stuck")
+            for _ in range(100)
+        ]
+        for stream in streams:
+            assert next(stream).sandbox_id == "stuck"
+        start = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+        assert time.monotonic() - start < END_S
+        for stream in streams:
+            with pytest.raises(grpc.RpcError) as error:
+                list(stream)
+            assert error.value.code() == grpc.StatusCode.UNAVAILABLE
+    # The create is carried on by the next one.
+    place.start()
+    found = call(place.socket, f"{service}/GetSandbox", sandbox_id="stuck")
+    assert found.sandbox.sandbox_id == "stuck"
 
 
 def test_clients_that_never_read_or_close_do_not_hold_it_up(place):
@@ -159,17 +184,18 @@ def test_sighup_in_the_foreground_does_no_harm(place):
     assert process.wait(TIMEOUT_S) == 0
 
 
-def test_it_goes_on_when_its_log_cannot_be_written(place):
-    place.configure("log: {max_size: 1, keep: 1, check: 10ms, level: debug}\n")
+def test_it_goes_on_when_its_log_cannot_be_moved_or_opened(place):
+    place.configure("log: {max_size: 1, keep: 1, check: 10ms}\n")
+    older = place.log.with_name("agentixd.log.1")
+    (older / "in the way").mkdir(parents=True)
+    place.data.chmod(0o700)
     assert place.call().returncode == 0
-    # No rename works there, and no new file can be made.
-    subprocess.run(["chattr", "+i", str(place.data)], check=False, capture_output=True)
-    try:
-        for _ in range(3):
-            os.kill(place.pid(), signal.SIGHUP)
-        assert check_health(place.socket) == health_pb2.HealthCheckResponse.SERVING
-    finally:
-        subprocess.run(["chattr", "-i", str(place.data)], check=False, capture_output=True)
+    moved = place.log.with_name("moved")
+    place.log.rename(moved)
+    place.log.mkdir()
+    os.kill(place.pid(), signal.SIGHUP)
+    wait_for(lambda: "log.reopen_failed" in moved.read_text(), "the old file says so")
+    assert check_health(place.socket) == health_pb2.HealthCheckResponse.SERVING
 
 
 def test_calls_from_many_threads_during_the_end_all_get_an_answer(place):
