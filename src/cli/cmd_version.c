@@ -19,7 +19,7 @@ static int ask(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_bu
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     struct agx_error *err = NULL;
-    struct agx_ping_view v;
+    struct agx_ping_view v = { 0 };
     int r = agx_ctl_connect(ctl, env, &err);
 
     if (r == 0)

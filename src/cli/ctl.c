@@ -108,7 +108,7 @@ static const char *advice_for(const struct agx_ctl *ctl, int code)
 
 static void keep_reason(struct agx_ctl *ctl, struct agx_str details)
 {
-    struct agx_status_view v;
+    struct agx_status_view v = { 0 };
 
     ctl->reason[0] = '\0';
     if (details.len == 0 || agx_status_view_decode(&v, details, NULL) < 0)

@@ -10,6 +10,7 @@
 #include "wire/method.h"
 #include "wire/view.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ static int put_in_place(struct target *t, struct agx_error **err)
 {
     int r;
 
+    assert(t->part);
     if (fsync(t->fd) < 0)
         return agx_error_errno(err, errno, "write '%s' to the disk", t->part);
     r = t->force ? rename(t->part, t->path) : link(t->part, t->path);

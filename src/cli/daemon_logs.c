@@ -7,6 +7,7 @@
 #include "cli/ctl.h"
 #include "cli/daemon_commands.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,7 @@ static int print_log(const struct agx_cli_env *env, uint64_t lines, bool go_on,
         r = agx_xdg_path(&env->xdg, AGX_XDG_DATA, "agentix/agentixd.log", &path, err);
     if (r < 0)
         return r;
+    assert(path && dir);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return agx_error_set(

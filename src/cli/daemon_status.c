@@ -66,7 +66,7 @@ static int print_stats(const struct agx_ctl *ctl, const struct agx_stats *s, str
 static int ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_stats s;
+    struct agx_stats s = { 0 };
     int r = agx_ctl_call(ctl, AGX_METHOD_GET_STATS, NULL, &reply, err);
 
     if (r == 0 && json)

@@ -52,7 +52,7 @@ static int get(struct agx_ctl *ctl, const char *id, bool json, struct agx_error 
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
-    struct agx_exec_view v;
+    struct agx_exec_view v = { 0 };
     int r;
 
     if (agx_id_encode(&request, id) < 0)
@@ -122,7 +122,7 @@ static int list(struct agx_ctl *ctl, const char *sandbox, bool json, struct agx_
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_exec_views views;
+    struct agx_exec_views views = { 0 };
     int r;
 
     if (agx_active_request_encode(&request, sandbox) < 0)

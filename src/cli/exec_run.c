@@ -72,7 +72,7 @@ static int run(struct agx_attach *s, const struct options *o, int *ret_status,
                struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_exec_created_view v;
+    struct agx_exec_created_view v = { 0 };
     int r = create(s, o, &reply, err);
 
     if (r == 0)

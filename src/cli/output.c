@@ -53,7 +53,7 @@ static int write_all(struct agx_output *o, struct agx_str bytes, struct agx_erro
 /* -AGX_ABORTED: it cannot be written. */
 static int pass_on(struct agx_output *o, struct agx_str message, struct agx_error **err)
 {
-    struct agx_output_view v;
+    struct agx_output_view v = { 0 };
     int r = agx_output_view_decode(&v, message, err);
 
     if (r < 0)

@@ -63,7 +63,7 @@ static int went_wrong(const struct agx_sandbox_view *v, enum agx_state wanted,
 static int wait_for(struct agx_ctl *ctl, const struct change *c, const struct agx_wait *w,
                     struct agx_progress *p, struct agx_error **err)
 {
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     int r = agx_wait_sandbox(ctl, w, p, &v, err);
 
     if (r == -AGX_NOT_FOUND && c->wanted == AGX_STATE_DELETED) {
@@ -244,7 +244,7 @@ static int wait_and_tell(struct agx_ctl *ctl, const char *id, uint32_t states, i
                          struct agx_error **err)
 {
     const struct agx_wait w = { .id = id, .states = with_ends(states), .timeout_ns = timeout_ns };
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     struct agx_progress p;
     int r;
 

@@ -129,7 +129,7 @@ static int find_last(struct agx_ctl *ctl, struct feed *f, struct agx_error **err
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     int r;
 
     if (agx_id_encode(&request, f->id) < 0)

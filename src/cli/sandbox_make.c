@@ -44,7 +44,7 @@ static int wait_ready(struct agx_ctl *ctl, const char *id, int64_t timeout_ns,
                       struct agx_error **err)
 {
     const struct agx_wait w = { .id = id, .states = SETTLED, .timeout_ns = timeout_ns };
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     struct agx_progress p;
     int r;
 
@@ -64,7 +64,7 @@ static int wait_ready(struct agx_ctl *ctl, const char *id, int64_t timeout_ns,
 static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct agx_str reply,
                 struct agx_error **err)
 {
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     int r;
 
     if (o->json)

@@ -73,7 +73,7 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
                      struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_sandbox_views page;
+    struct agx_sandbox_views page = { 0 };
     size_t from = all->len;
     int r;
 
@@ -94,7 +94,7 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
 static int list(struct agx_ctl *ctl, struct agx_list_request *q, bool json, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf all = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
-    struct agx_sandbox_views views;
+    struct agx_sandbox_views views = { 0 };
     int r;
 
     do
@@ -193,7 +193,7 @@ static int get(struct agx_ctl *ctl, const char *id, bool json, struct agx_error 
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
-    struct agx_sandbox_view v;
+    struct agx_sandbox_view v = { 0 };
     int r;
 
     if (agx_id_encode(&request, id) < 0)

@@ -37,7 +37,7 @@ int agx_table_add(struct agx_table *t, const struct agx_str *cells)
 
 int agx_table_init(struct agx_table *t, const char *const *titles, size_t columns)
 {
-    struct agx_str cells[AGX_TABLE_COLUMNS_MAX];
+    struct agx_str cells[AGX_TABLE_COLUMNS_MAX] = { { NULL, 0 } };
 
     assert(columns <= AGX_TABLE_COLUMNS_MAX);
     *t = (struct agx_table){ .columns = columns, .text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX) };
