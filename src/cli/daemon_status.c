@@ -1,6 +1,5 @@
 /* daemon_status.c: `agentix daemon status`. */
 #include "base/limits.h"
-#include "base/size.h"
 #include "cli/args.h"
 #include "cli/ctl.h"
 #include "cli/daemon_commands.h"
@@ -12,60 +11,51 @@
 
 #include "base/banned.h"
 
-static int print_line(const char *name, const char *text, struct agx_error **err)
-{
-    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-
-    if (agx_show_text(&shown, agx_str_from(text)) < 0)
-        return agx_cli_no_memory(err);
-    printf("%s=%.*s\n", name, AGX_STR_ARG(agx_buf_peek(&shown)));
-    return 0;
-}
-
 /* "sandboxes=3 (2 Ready, 1 Stopped)"; deleted ones are none any more. */
-static void print_sandboxes(const struct agx_stats *s)
+static int show_sandboxes(struct agx_buf *out, const struct agx_stats *s)
 {
     unsigned long long all = 0;
     const char *before = " (";
+    int r;
 
     for (int i = AGX_STATE_PENDING; i < AGX_STATE_DELETED; i++)
         all += s->sandboxes[i];
-    printf("sandboxes=%llu", all);
-    for (int i = AGX_STATE_PENDING; i < AGX_STATE_DELETED; i++) {
+    r = agx_buf_printf(out, "sandboxes=%llu", all);
+    for (int i = AGX_STATE_PENDING; r == 0 && i < AGX_STATE_DELETED; i++) {
         if (s->sandboxes[i] == 0)
             continue;
-        printf("%s%llu %s", before, (unsigned long long)s->sandboxes[i],
-               agx_show_state((enum agx_state)i));
+        r = agx_buf_printf(out, "%s%llu %s", before, (unsigned long long)s->sandboxes[i],
+                           agx_show_state((enum agx_state)i));
         before = ", ";
     }
-    puts(all > 0 ? ")" : "");
+    return r < 0 ? r : agx_buf_printf(out, "%s\n", all > 0 ? ")" : "");
 }
 
-static int print_stats(const struct agx_ctl *ctl, const struct agx_stats *s, struct agx_error **err)
+static int show_stats(struct agx_buf *out, const struct agx_ctl *ctl, const struct agx_stats *s)
 {
     char span[AGX_SHOW_SIZE];
-    int pid = 0, r = agx_ctl_pid(ctl, &pid, err);
+    int r = agx_buf_printf(out, "state=running\npid=%u\n", s->pid);
 
-    if (r < 0)
-        return r;
-    printf("state=running\npid=%d\n", s->pid ? (int)s->pid : pid);
-    r = print_line("version", agx_text(s->version), err);
     if (r == 0)
-        r = print_line("socket", ctl->path, err);
+        r = agx_show_line(out, "version", agx_str_from(s->version));
     if (r == 0)
-        r = print_line("backend", agx_text(s->backend), err);
-    if (r < 0)
-        return r;
-    printf("uptime=%s\n", agx_show_span((int64_t)AGX_MIN(s->uptime_ns, (uint64_t)INT64_MAX), span));
-    printf("memory=%.1fMiB\n", (double)s->rss_bytes / (1 << 20));
-    print_sandboxes(s);
-    printf("active_execs=%llu\n", (unsigned long long)s->active_execs);
-    return 0;
+        r = agx_show_line(out, "socket", agx_str_from(ctl->path));
+    if (r == 0)
+        r = agx_show_line(out, "backend", agx_str_from(s->backend));
+    if (r == 0)
+        r = agx_buf_printf(out, "uptime=%s\nmemory=%.1fMiB\n",
+                           agx_show_span((int64_t)AGX_MIN(s->uptime_ns, (uint64_t)INT64_MAX), span),
+                           (double)s->rss_bytes / (1 << 20));
+    if (r == 0)
+        r = show_sandboxes(out, s);
+    return r < 0 ? r
+                 : agx_buf_printf(out, "active_execs=%llu\n", (unsigned long long)s->active_execs);
 }
 
 static int ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
     struct agx_stats s = { 0 };
     int r = agx_ctl_call(ctl, AGX_METHOD_GET_STATS, NULL, &reply, err);
 
@@ -75,21 +65,18 @@ static int ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
         r = agx_stats_decode(&s, agx_buf_peek(&reply), err);
     if (r < 0)
         return r;
-    r = print_stats(ctl, &s, err);
+    if (show_stats(&text, ctl, &s) < 0)
+        r = agx_cli_no_memory(err);
     agx_stats_done(&s);
+    (void)fwrite(text.data, 1, text.len, stdout);
     return r;
 }
 
 static int not_running(const struct agx_ctl *ctl, struct agx_error *err)
 {
-    struct agx_error *problem = NULL;
-    int status = AGX_EXIT_NOT_RUNNING;
-
+    printf("state=stopped\nsocket=%s\n", ctl->path);
     agx_error_free(err);
-    puts("state=stopped");
-    if (print_line("socket", ctl->path, &problem) < 0)
-        status = agx_cli_fail(problem);
-    return status;
+    return AGX_EXIT_NOT_RUNNING;
 }
 
 int agx_daemon_status(const struct agx_cli *cli, int argc, char **argv)

@@ -16,34 +16,25 @@
 
 enum { CELL_MAX = AGX_GRPC_MESSAGE_MAX };
 
-static int show_line(struct agx_buf *out, const char *name, struct agx_str text)
-{
-    if (text.len == 0)
-        return 0;
-    if (agx_buf_printf(out, "%s=", name) < 0 || agx_show_text(out, text) < 0)
-        return -AGX_RESOURCE_EXHAUSTED;
-    return agx_buf_push(out, '\n');
-}
-
 static int show_exec(struct agx_buf *out, const struct agx_exec *e)
 {
     _cleanup_buf_ struct agx_buf command = AGX_BUF_INIT(CELL_MAX);
-    int r = show_line(out, "exec_id", agx_str_from(e->id));
+    int r = agx_show_line(out, "exec_id", agx_str_from(e->id));
 
     if (r == 0)
-        r = show_line(out, "sandbox_id", agx_str_from(e->sandbox_id));
+        r = agx_show_line(out, "sandbox_id", agx_str_from(e->sandbox_id));
     if (r == 0)
-        r = show_line(out, "state", agx_str_from(agx_show_exec_state(e->state)));
+        r = agx_show_line(out, "state", agx_str_from(agx_show_exec_state(e->state)));
     if (r == 0)
         r = agx_show_words(&command, &e->command);
     if (r == 0)
-        r = show_line(out, "command", agx_buf_peek(&command));
+        r = agx_show_line(out, "command", agx_buf_peek(&command));
     if (r == 0)
-        r = show_line(out, "cwd", agx_str_from(e->cwd));
+        r = agx_show_line(out, "cwd", agx_str_from(e->cwd));
     if (r == 0 && e->state != AGX_EXEC_RUNNING && e->state != AGX_EXEC_NONE)
         r = agx_buf_printf(out, "exit_code=%d\n", (int)e->exit_code);
     if (r == 0)
-        r = show_line(out, "error", agx_str_from(e->error_message));
+        r = agx_show_line(out, "error", agx_str_from(e->error_message));
     return r;
 }
 

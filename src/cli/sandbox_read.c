@@ -137,16 +137,6 @@ int agx_sandbox_list(const struct agx_cli *cli, int argc, char **argv)
     return status;
 }
 
-/* A line "name=text", if there is a text. */
-static int show_line(struct agx_buf *out, const char *name, const char *text)
-{
-    if (!text || !*text)
-        return 0;
-    if (agx_buf_printf(out, "%s=", name) < 0 || agx_show_text(out, agx_str_from(text)) < 0)
-        return -AGX_RESOURCE_EXHAUSTED;
-    return agx_buf_push(out, '\n');
-}
-
 static int show_labels(struct agx_buf *out, const struct agx_pairs *labels)
 {
     _cleanup_buf_ struct agx_buf json = AGX_BUF_INIT(CELL_MAX);
@@ -164,27 +154,27 @@ static int show_labels(struct agx_buf *out, const struct agx_pairs *labels)
             r = agx_json_text_quote(&json, agx_str_from(labels->items[i].value));
     }
     if (r == 0)
-        r = agx_buf_append(&json, agx_str_bytes("}", sizeof("}"))); /* with its NUL */
-    return r < 0 ? r : show_line(out, "labels", (const char *)json.data);
+        r = agx_buf_push(&json, '}');
+    return r < 0 ? r : agx_show_line(out, "labels", agx_buf_peek(&json));
 }
 
 static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
 {
     char time[AGX_SHOW_SIZE];
-    int r = show_line(out, "sandbox_id", v->id);
+    int r = agx_show_line(out, "sandbox_id", agx_str_from(v->id));
 
     if (r == 0)
-        r = show_line(out, "state", agx_show_state(v->state));
+        r = agx_show_line(out, "state", agx_str_from(agx_show_state(v->state)));
     if (r == 0)
-        r = show_line(out, "image", v->spec.image);
+        r = agx_show_line(out, "image", agx_str_from(v->spec.image));
     if (r == 0 && v->created_at_ns > 0)
-        r = show_line(out, "created_at", agx_show_time(v->created_at_ns, time));
+        r = agx_show_line(out, "created_at", agx_str_from(agx_show_time(v->created_at_ns, time)));
     if (r == 0)
         r = show_labels(out, &v->spec.labels);
     if (r == 0)
-        r = show_line(out, "error_code", v->error_code);
+        r = agx_show_line(out, "error_code", agx_str_from(v->error_code));
     if (r == 0)
-        r = show_line(out, "error_message", v->error_message);
+        r = agx_show_line(out, "error_message", agx_str_from(v->error_message));
     return r;
 }
 

@@ -80,6 +80,15 @@ int agx_show_text(struct agx_buf *out, struct agx_str text)
     return r;
 }
 
+int agx_show_line(struct agx_buf *out, const char *name, struct agx_str text)
+{
+    if (text.len == 0)
+        return 0;
+    if (agx_buf_printf(out, "%s=", name) < 0 || agx_show_text(out, text) < 0)
+        return -AGX_RESOURCE_EXHAUSTED;
+    return agx_buf_push(out, '\n');
+}
+
 size_t agx_show_width(struct agx_str text)
 {
     size_t width = 0;

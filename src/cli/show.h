@@ -16,6 +16,9 @@
  */
 int agx_show_text(struct agx_buf *out, struct agx_str text) AGX_MUST_CHECK;
 
+/* Appends a line "name=text", with the text as above; nothing where that is empty. */
+int agx_show_line(struct agx_buf *out, const char *name, struct agx_str text) AGX_MUST_CHECK;
+
 /* Columns that the text takes: its characters; marks that combine take none, wide ones two. */
 size_t agx_show_width(struct agx_str text);
 

@@ -8,62 +8,11 @@ import time
 from pathlib import Path
 
 import grpc
-import pytest
 from agxtest.fake_daemon import Refusal
-from agxtest.server import wait_for
-from cli_fixtures import fixture_cli, fixture_fake  # noqa: F401
+from cli_fixtures import fixture_cli, fixture_fake, fixture_installed  # noqa: F401
 
 TIMEOUT_S = 30
 STARTED = re.compile(r"agentix: started the daemon \(pid (\d+)\); `agentix daemon stop` ends it\n")
-
-
-class Installed:
-    """agentix and agentixd in one directory, as they are installed."""
-
-    def __init__(self, cli):
-        self.cli = cli
-        self.bin = cli.top / "bin"
-        self.bin.mkdir()
-        for name in ("AGENTIX", "AGENTIXD"):
-            shutil.copy(os.environ[name], self.bin)
-        cli.program = str(self.bin / "agentix")
-        config = cli.top / "conf" / "agentix" / "config.yaml"
-        config.parent.mkdir(parents=True)
-        config.write_text(f"backend: fake:{cli.top}/world\n")
-        self.config = config
-        self.log = cli.top / "data" / "agentix" / "agentixd.log"
-        self.env = cli.env(AGENTIX_AUTOSTART=None)
-
-    def run(self, *words, **changes):
-        return self.cli.run(*words, env=self.env | changes)
-
-    def status(self):
-        """(exit status, what it says)."""
-        done = self.run("daemon", "status")
-        return done.returncode, done.stdout
-
-    def daemons(self):
-        """The processes of our agentixd that live."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/exe"):
-            try:
-                if os.readlink(path) == str(self.bin / "agentixd"):
-                    found.append(int(path.parent.name))
-            except OSError:
-                continue
-        return found
-
-    def close(self):
-        for pid in self.daemons():
-            os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not self.daemons(), "the daemons are gone")
-
-
-@pytest.fixture(name="installed")
-def fixture_installed(cli):
-    installed = Installed(cli)
-    yield installed
-    installed.close()
 
 
 def test_daemon_is_started_once_it_is_needed_and_said_so(installed):
@@ -224,6 +173,7 @@ def test_logs_are_followed_into_the_next_file(cli):
     assert process.stdout.readline() == "three\n"
     with log.open("a") as out:
         out.write("last\n")
+        out.flush()
         log.rename(log.with_suffix(".log.1"))
         log.write_text("first\n")
     assert [process.stdout.readline() for _ in range(2)] == ["last\n", "first\n"]
