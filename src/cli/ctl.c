@@ -17,6 +17,7 @@
 enum {
     TEXT_SIZE = 4096,
     RETRY_MS = 50,
+    RELAUNCH_MS = 500,
     LASTING_MS = 1000, /* a connection that was held for so long is a good one */
 };
 
@@ -170,16 +171,33 @@ static int connect_by(struct agx_ctl *ctl, uint64_t due_ms, struct agx_error **e
     return r;
 }
 
-/* A daemon that another has just started holds the lock, but may not listen yet. */
+/*
+ * Whoever holds the lock without listening has just been started, or is about to end: then the lock
+ * is free soon, and another try starts one.
+ */
+static int launch_and_connect(struct agx_ctl *ctl, char *const *options, size_t count,
+                              bool *ret_started, struct agx_error **err)
+{
+    uint64_t due = agx_clock_ms() + AGX_CLI_LOST_MS;
+    int r;
+
+    for (;;) {
+        r = agx_launch(options, count, err);
+        if (r < 0)
+            return r;
+        *ret_started = r == AGX_LAUNCH_STARTED;
+        r = connect_by(ctl, *ret_started ? due : AGX_MIN(due, agx_clock_ms() + RELAUNCH_MS), err);
+        if (r != -AGX_UNAVAILABLE || agx_clock_ms() >= due)
+            return r;
+        *err = agx_error_free(*err);
+    }
+}
+
 int agx_ctl_launch(struct agx_ctl *ctl, char *const *options, size_t count, struct agx_error **err)
 {
     bool started = false;
-    int pid = 0, r = agx_launch(options, count, err);
+    int pid = 0, r = launch_and_connect(ctl, options, count, &started, err);
 
-    if (r >= 0) {
-        started = r == AGX_LAUNCH_STARTED;
-        r = connect_by(ctl, agx_clock_ms() + AGX_CLI_LOST_MS, err);
-    }
     if (r == 0 && started && agx_ctl_pid(ctl, &pid, NULL) == 0)
         fprintf(stderr, "agentix: started the daemon (pid %d); `agentix daemon stop` ends it\n",
                 pid);

@@ -167,6 +167,20 @@ def test_waits_and_events_go_on_while_the_daemon_is_restarted(installed, box):
     interrupt(following)
 
 
+def test_daemon_that_is_about_to_end_is_followed_by_another(installed, box):
+    for _ in range(5):
+        assert installed.run("daemon", "start").returncode == 0
+        status = installed.run("daemon", "status").stdout
+        waiting = start(installed, "sandbox", "wait", box, "--state", "stopped")
+        time.sleep(0.1)
+        os.kill(int(re.search(r"pid=(\d+)", status).group(1)), signal.SIGTERM)
+        time.sleep(0.01)
+        done = installed.run("sandbox", "get", box)
+        assert done.returncode == 0, done.stderr
+        waiting.kill()
+        waiting.communicate()
+
+
 def test_stopped_daemon_is_not_started_by_one_who_waits(installed, box):
     waiting = start(installed, "sandbox", "wait", box, "--state", "stopped")
     time.sleep(0.3)
