@@ -3,6 +3,7 @@
 #include "base/macros.h"
 #include "cli/command.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,18 @@ static struct agx_cli_env read_env(void)
     };
 }
 
+/* Descriptors 0 to 2 exist, or the connection to the daemon would become one of them. */
+static void fill_standard_fds(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 /* What was printed must have arrived: a full disk is a failure. */
 static int finish(int status)
 {
@@ -141,6 +154,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct agx_command *c;
 
+    fill_standard_fds();
     /* A reader of our output that goes away is an error like others. */
     (void)signal(SIGPIPE, SIG_IGN);
     if (!name) {

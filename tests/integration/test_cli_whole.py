@@ -103,6 +103,14 @@ def test_input_and_output_of_a_command_are_whole(installed, box):
     assert (done.returncode, done.stdout == data, done.stderr) == (0, True, b"")
 
 
+def test_closed_descriptors_are_no_harm(installed, box):
+    words = f"{installed.cli.program} exec run -i {box} -- cat"
+    for closed in ("<&-", "2>&-", "<&- >&- 2>&-"):
+        command = ["sh", "-c", f"{words} {closed}"]
+        options = {"env": installed.env, "timeout": TIMEOUT_S, "check": False}
+        assert subprocess.run(command, stdin=subprocess.DEVNULL, **options).returncode == 0
+
+
 @pytest.mark.parametrize(("signo", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_command_is_cancelled(installed, box, signo, status):
     process = start(installed, "exec", "run", box, "--", "sh", "-c", "echo here; sleep 60")
