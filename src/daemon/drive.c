@@ -2,8 +2,11 @@
  * drive.c: operations on sandboxes.
  *
  *     start --> RUNS --deadline, cancel--> CANCELLED --abandon_ms--> given up: FAILED
- *                 |                            |
- *                 +---------- done ------------+--> DONE or FAILED
+ *               ^ |                            |
+ *               | +---------- done ------------+--> DONE or FAILED
+ *               | v
+ *              BUSY   carried on after a restart, and the backend is still at what the former
+ *                     daemon asked for
  */
 #include "daemon/drive.h"
 
@@ -25,6 +28,10 @@ struct agx_operation {
     struct agx_alarm alarm; /* the deadline; after a cancel the end of patience */
     uint64_t started_ms;
     bool expired; /* it was cancelled at its deadline, not by a request */
+    bool cancelled;
+    bool carried_on;
+    unsigned tries;         /* that found the backend busy */
+    struct agx_alarm again; /* BUSY, and `op` is NULL: the next try */
 };
 
 static uint64_t deadline_of(const struct agx_engine_config *c, enum agx_do verb)
@@ -48,6 +55,7 @@ static void operation_free(struct agx_operation *o)
     struct agx_engine *e = o->unit->engine;
 
     agx_alarms_clear(&e->alarms, &o->alarm);
+    agx_alarms_clear(&e->alarms, &o->again);
     o->unit->operation = NULL;
     e->operations--;
     free(o);
@@ -81,6 +89,23 @@ static void on_companion(void *user, size_t companion, struct agx_error *error)
     agx_error_free(error);
 }
 
+static void on_again(struct agx_alarm *a);
+
+/* Nothing of this operation is under way: the deadline holds on. */
+static void wait_for_backend(struct agx_operation *o, struct agx_error *error)
+{
+    struct agx_engine *e = o->unit->engine;
+
+    AGX_LOG(AGX_LOG_INFO, "sandbox.operation_waits", AGX_F_STR("sandbox", o->unit->sandbox.id),
+            AGX_F_STR("operation", agx_do_name(o->verb)), AGX_F_ERR(error));
+    agx_error_free(error);
+    o->op = NULL;
+    o->unit->former_runs = true;
+    agx_engine_alarm(e, &o->again,
+                     agx_backoff_ms(o->tries++, e->config.retry_first_ms, e->config.retry_max_ms),
+                     on_again);
+}
+
 static void on_done(void *user, struct agx_error *error)
 {
     struct agx_operation *o = user;
@@ -88,6 +113,11 @@ static void on_done(void *user, struct agx_error *error)
     enum agx_do verb = o->verb;
     char text[AGX_FAILURE_TEXT_MAX];
 
+    if (error && error->code == AGX_UNAVAILABLE && o->carried_on && !o->cancelled) {
+        wait_for_backend(o, error);
+        return;
+    }
+    u->former_runs = false;
     if (!error) {
         agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_DONE, .op = verb });
     } else {
@@ -125,10 +155,26 @@ static void on_given_up(struct agx_alarm *a)
     report_failure(u, verb, text);
 }
 
+/* Its end while the backend does nothing for it. */
+static void end_wait(struct agx_operation *o)
+{
+    struct agx_unit *u = o->unit;
+    enum agx_do verb = o->verb;
+    const char *text = o->expired ? "the backend was busy until the deadline" : "cancelled";
+
+    operation_free(o);
+    report_failure(u, verb, text);
+}
+
 static void cancel(struct agx_operation *o)
 {
     struct agx_engine *e = o->unit->engine;
 
+    if (!o->op) {
+        end_wait(o);
+        return;
+    }
+    o->cancelled = true;
     /* First the alarm: the backend may be quick. */
     agx_engine_alarm(e, &o->alarm, e->config.abandon_ms, on_given_up);
     agx_backend_cancel(o->op);
@@ -142,29 +188,54 @@ static void on_deadline(struct agx_alarm *a)
     cancel(o);
 }
 
-void agx_drive_start(struct agx_unit *u, enum agx_do verb)
+/* Asks the backend; ends the operation when it cannot even be asked. */
+static void try_once(struct agx_operation *o)
 {
+    struct agx_unit *u = o->unit;
     struct agx_engine *e = u->engine;
-    const struct agx_backend_request q = { .verb = verb,
+    const struct agx_backend_request q = { .verb = o->verb,
                                            .sandbox = &u->sandbox,
                                            .grace_ms = e->config.stop_grace_ms };
-    struct agx_operation *o = agx_new(struct agx_operation);
     struct agx_error *error = NULL;
+    enum agx_do verb = o->verb;
     char text[AGX_FAILURE_TEXT_MAX];
+
+    if (agx_backend_start(e->config.backend, &q, &hooks, o, &o->op, &error) == 0)
+        return;
+    operation_free(o);
+    report_failure(u, verb, agx_error_format(error, text, sizeof(text)));
+    agx_error_free(error);
+}
+
+static void on_again(struct agx_alarm *a)
+{
+    try_once(container_of(a, struct agx_operation, again));
+}
+
+static void start(struct agx_unit *u, enum agx_do verb, bool carried_on)
+{
+    struct agx_engine *e = u->engine;
+    struct agx_operation *o = agx_new(struct agx_operation);
 
     assert(!u->operation);
     u->operation = o;
     e->operations++;
     *o = (struct agx_operation){ .unit = u,
                                  .verb = verb,
-                                 .started_ms = uv_now(agx_loop_uv(e->loop)) };
-    if (agx_backend_start(e->config.backend, &q, &hooks, o, &o->op, &error) < 0) {
-        operation_free(o);
-        report_failure(u, verb, agx_error_format(error, text, sizeof(text)));
-        agx_error_free(error);
-        return;
-    }
+                                 .started_ms = uv_now(agx_loop_uv(e->loop)),
+                                 .carried_on = carried_on || u->former_runs };
     agx_engine_alarm(e, &o->alarm, deadline_of(&e->config, verb), on_deadline);
+    try_once(o);
+}
+
+void agx_drive_start(struct agx_unit *u, enum agx_do verb)
+{
+    start(u, verb, false);
+}
+
+void agx_drive_carry_on(struct agx_unit *u, enum agx_do verb)
+{
+    start(u, verb, true);
 }
 
 void agx_drive_cancel(struct agx_unit *u)
@@ -178,7 +249,8 @@ void agx_drive_abandon(struct agx_unit *u)
 {
     if (!u->operation)
         return;
-    agx_backend_abandon(u->operation->op);
+    if (u->operation->op)
+        agx_backend_abandon(u->operation->op);
     operation_free(u->operation);
 }
 

@@ -12,6 +12,9 @@
 
 /* Starts an operation; none runs. */
 void agx_drive_start(struct agx_unit *u, enum agx_do verb);
+/* The same for one that a former daemon may have started: while the backend is still at it
+ * (UNAVAILABLE), it is asked again, up to the deadline. */
+void agx_drive_carry_on(struct agx_unit *u, enum agx_do verb);
 /* Asks the one that runs to end early. */
 void agx_drive_cancel(struct agx_unit *u);
 /* Forgets the one that runs. */

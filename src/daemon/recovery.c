@@ -236,7 +236,7 @@ void agx_recovery_start(struct agx_engine *e)
         if (!u->born || u->reconciled)
             continue; /* made since */
         if (u->sandbox.life.running != AGX_DO_NONE)
-            agx_drive_start(u, u->sandbox.life.running);
+            agx_drive_carry_on(u, u->sandbox.life.running);
         for (struct agx_active *x = u->execs; x; x = x->next) {
             agx_drive_exec_start(x, x->exec.running);
             agx_timers_schedule_exec(x);

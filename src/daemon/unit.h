@@ -76,6 +76,7 @@ struct agx_unit {
     unsigned failures;         /* commits in a row */
     struct agx_active *execs;
     struct agx_operation *operation; /* at the backend */
+    bool former_runs; /* the backend is still at what the daemon before us asked for */
     struct agx_feed_group feeds;
     struct agx_alarm due;   /* idle stop, clean-up */
     struct agx_alarm retry; /* of a failed commit */

@@ -68,6 +68,46 @@ TEST(stops_resumes_and_deletes_that_were_accepted_are_carried_on)
     }
 }
 
+TEST(a_backend_that_is_still_at_what_the_former_daemon_asked_for_is_asked_again)
+{
+    struct fixture f;
+
+    fixture_open(&f);
+    f.world->hold[AGX_DO_CREATE] = true;
+    (void)ask_create(&f, "box1");
+    UNTIL(&f, world_box(f.world, "box1"));
+    crash(&f);
+    f.world->hold[AGX_DO_CREATE] = false;
+    world_box(f.world, "box1")->busy = true;
+    fixture_settle(&f);
+    ASSERT_INT(AGX_PHASE_CREATING, phase_of(&f, "box1"));
+    world_box(f.world, "box1")->busy = false;
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_READY);
+    ASSERT_CSTR("ACCEPTED PREPARING READY", events_of(&f, "box1"));
+    fixture_close(&f);
+}
+
+TEST(a_delete_waits_for_what_the_former_daemon_asked_for)
+{
+    struct fixture f;
+
+    fixture_open(&f);
+    f.world->hold[AGX_DO_CREATE] = true;
+    (void)ask_create(&f, "box1");
+    UNTIL(&f, world_box(f.world, "box1"));
+    crash(&f);
+    f.world->hold[AGX_DO_CREATE] = false;
+    world_box(f.world, "box1")->busy = true;
+    fixture_settle(&f);
+    (void)ask(&f, "box1", AGX_ON_DELETE);
+    fixture_settle(&f);
+    ASSERT_INT(AGX_PHASE_DELETING, phase_of(&f, "box1"));
+    world_box(f.world, "box1")->busy = false;
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_DELETED);
+    ASSERT_CSTR("ACCEPTED DELETE_REQUESTED DELETED", events_of(&f, "box1"));
+    fixture_close(&f);
+}
+
 TEST(what_was_not_stored_did_not_happen)
 {
     struct fixture f;
