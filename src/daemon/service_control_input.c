@@ -48,6 +48,9 @@ static void on_taken(void *user, struct agx_error *error)
     w->busy = false;
     if (!error)
         w->written += w->under_way;
+    else if (error->code == AGX_NOT_FOUND) /* the exec is there: this call began with that */
+        (void)agx_error_wrap(&error, -AGX_FAILED_PRECONDITION, "the input of exec %s is not open",
+                             w->exec_id);
     if (!w->call) {
         agx_error_free(error);
         writer_free(w);
