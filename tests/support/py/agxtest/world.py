@@ -1,0 +1,108 @@
+"""The world of the fake backend, as a test steers and reads it (docs/design/backends.md)."""
+
+import os
+import re
+import subprocess
+
+from agxtest.server import wait_for
+
+# Commands that the world pretends.
+TRUE = ("true",)
+FOREVER = ("sleep", "600")
+STUBBORN = ("stubborn",)  # goes on after TERM
+FORKER = ("forker",)  # its first process ends, another goes on
+
+
+def exits(code):
+    return ("sh", "-c", f"exit {code}")
+
+
+def says(out, err):
+    """Prints a line to stdout, and to stderr `<err>: not found`."""
+    return ("sh", "-c", f"{err}; echo {out}")
+
+
+class Hold:
+    """An operation that begins and does not end before release()."""
+
+    def __init__(self, world, verb, sandbox_id):
+        self.world, self.verb, self.sandbox_id = world, verb, sandbox_id
+        self.before = self.asked()
+        world.script(f"{verb} {sandbox_id} x1 hang-cancellable")
+
+    def asked(self):
+        return self.world.effects(f"ask-{self.verb}", self.sandbox_id)
+
+    def begun(self):
+        """Waits until the backend was asked for it."""
+        wait_for(lambda: self.asked() > self.before, f"{self.verb} of {self.sandbox_id} begins")
+        return self
+
+    def release(self):
+        """Lets it end, or does nothing when it was cancelled."""
+        self.begun()
+        self.world.script(f"now release {self.sandbox_id}", check=False)
+
+
+class World:
+    """A process that outlives daemons and ends with the test."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        directory.mkdir(mode=0o700)
+        self.run("--start", directory)
+        self.script("# it answers")
+
+    def run(self, *arguments, check=True):
+        env = os.environ | {"AGENTIX_FAKE_PARENT": str(os.getpid())}
+        command = [os.environ["AGENTIX_FAKEWORLD"], *map(str, arguments)]
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=20, check=False
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done.returncode == 0
+
+    def script(self, *lines, check=True):
+        """Tells it what will happen."""
+        return self.run("--script", self.directory, "\n".join(lines), check=check)
+
+    def close(self):
+        self.run("--stop", self.directory, check=False)
+
+    # -- what will happen
+
+    def hold(self, verb, sandbox_id):
+        """The next such operation waits."""
+        return Hold(self, verb, sandbox_id)
+
+    def fail(self, verb, sandbox_id, message):
+        """The next such operation fails."""
+        self.script(f"{verb} {sandbox_id} x1 fail INTERNAL {message}")
+
+    def fail_companion(self, sandbox_id, place, message):
+        self.script(f"create {sandbox_id} x1 companion-fail {place} {message}")
+
+    def lose(self, sandbox_id):
+        """Nothing is left of it."""
+        self.script(f"now vanish {sandbox_id}")
+
+    # -- what has happened
+
+    def journal(self):
+        """Each effect with its words, in order."""
+        lines = (self.directory / "journal").read_text().splitlines()
+        return [tuple(re.sub(r" #\d+$", "", line).split()) for line in lines]
+
+    def effects(self, *words):
+        """How often this effect has happened."""
+        return sum(entry[: len(words)] == words for entry in self.journal())
+
+    def sandboxes(self):
+        """What there is."""
+        found = set()
+        for what, name, *_ in self.journal():
+            if what == "make":
+                found.add(name)
+            elif what in ("remove", "vanish"):
+                found.discard(name)
+        return found
