@@ -11,6 +11,9 @@
 #include "wire/method.h"
 #include "wire/status.h"
 
+/* A test may prepare much before its client says its first word. */
+#define SERVICE_HANDSHAKE_MS 3600000
+
 struct service_fixture {
     struct rpc_fixture rpc;
     struct agx_engine *engine;
@@ -46,5 +49,8 @@ void service_cancel(struct service_fixture *f, struct rpc_request *q);
 
 /* So many turns of everything. */
 void service_turns(struct service_fixture *f, unsigned n);
+
+/* Turns until the call has ended, or its connection, which no test expects. */
+void service_until_closed(struct service_fixture *f, struct rpc_request *q);
 
 #endif

@@ -37,7 +37,7 @@ static void answered(struct service_fixture *f, struct rpc_request *q, enum agx_
     struct agx_sandbox_view v;
     bool was_timed_out;
 
-    RPC_UNTIL(&f->rpc, q->closed);
+    service_until_closed(f, q);
     ASSERT_CSTR("0", q->grpc_status);
     ASSERT_TRUE(rpc_read(q, &f->reply));
     ASSERT_OK(agx_sandbox_view_decode(&v, agx_buf_peek(&f->reply), &was_timed_out, NULL));
@@ -137,7 +137,7 @@ TEST(wait_for_what_is_unknown_or_forgotten_is_not_found)
     service_start(&f, &q, AGX_METHOD_WAIT_SANDBOX);
     service_turns(&f, 5);
     stub_purge(f.engine, "box-a");
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     service_refused(&q, AGX_NOT_FOUND, "sandbox box-a was not found", "SANDBOX_NOT_FOUND",
                     "sandbox_id", "box-a");
     rpc_request_done(&q);
@@ -163,7 +163,7 @@ TEST(wait_whose_client_leaves_or_whose_server_stops_is_dropped)
     service_turns(&f, 5);
     service_cancel(&f, &q);
     rpc_stop(&f.rpc, 60000);
-    RPC_UNTIL(&f.rpc, stopped.closed);
+    service_until_closed(&f, &stopped);
     ASSERT_CSTR("14", stopped.grpc_status);
     rpc_request_done(&q);
     rpc_request_done(&stopped);
@@ -176,7 +176,7 @@ static void exec_answered(struct service_fixture *f, struct rpc_request *q,
     struct agx_exec_view v;
     bool was_timed_out;
 
-    RPC_UNTIL(&f->rpc, q->closed);
+    service_until_closed(f, q);
     ASSERT_CSTR("0", q->grpc_status);
     ASSERT_TRUE(rpc_read(q, &f->reply));
     ASSERT_OK(agx_exec_view_decode(&v, agx_buf_peek(&f->reply), &was_timed_out, NULL));
@@ -296,7 +296,7 @@ TEST(backup_is_made_one_at_a_time_and_ends_with_its_client)
     service_setup(&f, NULL);
     service_start(&f, &first, AGX_METHOD_BACKUP);
     service_start(&f, &second, AGX_METHOD_BACKUP); /* in one turn with the first */
-    RPC_UNTIL(&f.rpc, second.closed);
+    service_until_closed(&f, &second);
     service_refused(&second, AGX_FAILED_PRECONDITION, "another backup is being made", NULL, NULL,
                     NULL);
     rpc_request_done(&second);

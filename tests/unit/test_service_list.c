@@ -85,11 +85,11 @@ TEST(list_of_many_is_whole_and_lets_a_ping_through_before_its_end)
     add_many(&f, NULL);
     service_start(&f, &l, AGX_METHOD_LIST_SANDBOXES);
     rpc_start(&f.rpc.client, &p, AGX_METHOD_PING, &none);
-    RPC_UNTIL(&f.rpc, p.closed);
+    service_until_closed(&f, &p);
     ASSERT_FALSE(l.closed);
     /* What goes away meanwhile disturbs nothing. */
     stub_purge(f.engine, "box-0000");
-    RPC_UNTIL(&f.rpc, l.closed);
+    service_until_closed(&f, &l);
     ASSERT_TRUE(rpc_read(&l, &f.reply));
     ASSERT_OK(agx_sandbox_views_decode(&v, agx_buf_peek(&f.reply), NULL));
     ASSERT_UINT(MANY - 1, v.len);

@@ -261,7 +261,7 @@ TEST(input_is_written_piece_by_piece_and_counted)
     write_input(&f, &q, NULL, "", false); /* says nothing */
     write_input(&f, &q, "exec-1", "two", true);
     rpc_write_end(&f.rpc.client, &q);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     ASSERT_CSTR("0", q.grpc_status);
     ASSERT_TRUE(rpc_read(&q, &f.reply));
     ASSERT_OK(agx_input_view_decode(agx_buf_peek(&f.reply), &n, NULL));
@@ -287,7 +287,7 @@ TEST(input_waits_until_the_command_takes_it)
     ASSERT_STR(AGX_STR("one "), stub_exec_input(f.engine, "exec-1"));
     ASSERT_FALSE(q.closed);
     stub_hold_input(f.engine, false);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     ASSERT_CSTR("0", q.grpc_status);
     ASSERT_STR(AGX_STR("one two"), stub_exec_input(f.engine, "exec-1"));
     rpc_request_done(&q);
@@ -305,7 +305,7 @@ TEST(input_has_one_writer_at_a_time)
     service_turns(&f, 5);
     rpc_start(&f.rpc.client, &second, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(&f, &second, "exec-1", "two", false);
-    RPC_UNTIL(&f.rpc, second.closed);
+    service_until_closed(&f, &second);
     service_refused(&second, AGX_FAILED_PRECONDITION,
                     "somebody else writes to the input of exec exec-1", NULL, NULL, NULL);
     rpc_request_done(&second);
@@ -314,7 +314,7 @@ TEST(input_has_one_writer_at_a_time)
     rpc_start(&f.rpc.client, &second, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(&f, &second, "exec-1", "two", false);
     rpc_write_end(&f.rpc.client, &second);
-    RPC_UNTIL(&f.rpc, second.closed);
+    service_until_closed(&f, &second);
     ASSERT_CSTR("0", second.grpc_status);
     rpc_request_done(&second);
     service_teardown(&f);
@@ -328,7 +328,7 @@ static void refuse_input(struct service_fixture *f, const char *exec_id, enum ag
 
     rpc_start(&f->rpc.client, &q, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(f, &q, exec_id, "data", false);
-    RPC_UNTIL(&f->rpc, q.closed);
+    service_until_closed(f, &q);
     service_refused(&q, code, message, reason, "exec_id", exec_id);
     rpc_request_done(&q);
 }
@@ -346,14 +346,14 @@ TEST(input_that_cannot_be_written_is_refused)
     rpc_start(&f.rpc.client, &q, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(&f, &q, "exec-1", "data", false);
     write_input(&f, &q, "exec-2", "data", false);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     service_refused(&q, AGX_INVALID_ARGUMENT, "exec_id differs from that of the first message",
                     NULL, NULL, NULL);
     rpc_request_done(&q);
     rpc_start(&f.rpc.client, &q, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(&f, &q, "exec-1", "", true);
     write_input(&f, &q, NULL, "data", false);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     service_refused(&q, AGX_INVALID_ARGUMENT, "there is a message behind eof", NULL, NULL, NULL);
     rpc_request_done(&q);
     stub_exec_move(f.engine, "exec-1", AGX_EXEC_ON_EXITED, 0);
@@ -381,7 +381,7 @@ TEST(input_whose_client_leaves_in_the_middle_of_a_write_is_let_go_when_that_is_t
     rpc_start(&f.rpc.client, &q, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
     write_input(&f, &q, "exec-1", "two", false);
     rpc_write_end(&f.rpc.client, &q);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     ASSERT_CSTR("0", q.grpc_status);
     rpc_request_done(&q);
     service_teardown(&f);

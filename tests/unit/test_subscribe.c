@@ -164,7 +164,7 @@ TEST(subscription_from_an_old_sequence_is_whole_and_lets_a_ping_through)
     make_history(&f, "box-a");
     subscribe(&f, &q, "box-a", 0, false);
     rpc_start(&f.rpc.client, &p, AGX_METHOD_PING, &none);
-    RPC_UNTIL(&f.rpc, p.closed);
+    service_until_closed(&f, &p);
     for (uint64_t i = 1; i <= LONG + 2; i++) {
         ASSERT_TRUE(service_next(&f, &q));
         ASSERT_OK(agx_event_view_decode(&v, agx_buf_peek(&f.reply), NULL));
@@ -266,7 +266,7 @@ TEST(subscription_ends_when_the_server_stops)
     subscribe(&f, &q, "box-a", 2, false);
     RPC_UNTIL(&f.rpc, q.n_headers == 1);
     rpc_stop(&f.rpc, 60000);
-    RPC_UNTIL(&f.rpc, q.closed);
+    service_until_closed(&f, &q);
     ASSERT_CSTR("14", q.grpc_status); /* UNAVAILABLE */
     rpc_request_done(&q);
     service_teardown(&f);
