@@ -91,5 +91,5 @@ void agx_service_list_active(void *service, struct agx_rpc_call *call, struct ag
         return;
     }
     agx_rpc_call_watch(call, &active_ops, a);
-    run_slice(&a->slice);
+    agx_slices_begin(&a->service->slices, &a->slice);
 }

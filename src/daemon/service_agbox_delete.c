@@ -146,5 +146,5 @@ void agx_service_delete_many(void *service, struct agx_rpc_call *call, struct ag
         return;
     }
     agx_rpc_call_watch(call, &sweep_ops, w);
-    run_slice(&w->slice);
+    agx_slices_begin(&w->service->slices, &w->slice);
 }

@@ -169,7 +169,7 @@ static void list_start(struct list *l, int r, struct agx_error **take_error)
         return;
     }
     agx_rpc_call_watch(l->call, &list_ops, l);
-    run_slice(&l->slice);
+    agx_slices_begin(&l->service->slices, &l->slice);
 }
 
 void agx_service_list(void *service, struct agx_rpc_call *call, struct agx_str request)

@@ -47,6 +47,14 @@ void agx_slices_add(struct agx_slices *q, struct agx_slice *s)
         (void)uv_idle_start(&q->turn, on_turn);
 }
 
+void agx_slices_begin(struct agx_slices *q, struct agx_slice *s)
+{
+    if (q->len > 0)
+        agx_slices_add(q, s);
+    else
+        s->run(s);
+}
+
 void agx_slices_remove(struct agx_slices *q, struct agx_slice *s)
 {
     if (!s->next)

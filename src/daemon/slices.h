@@ -26,6 +26,8 @@ void agx_slices_open(struct agx_slices *q, struct agx_loop *l);
 /* `run` is called once, in a later turn of the loop; it may add the slice again. Nothing for one
  * that is queued. */
 void agx_slices_add(struct agx_slices *q, struct agx_slice *s);
+/* Runs it at once if none waits, else adds it: many that begin together still take turns. */
+void agx_slices_begin(struct agx_slices *q, struct agx_slice *s);
 /* Nothing for one that is not queued. */
 void agx_slices_remove(struct agx_slices *q, struct agx_slice *s);
 

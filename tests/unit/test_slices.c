@@ -64,6 +64,23 @@ TEST(slices_take_turns_and_the_loop_rests_when_all_are_done)
     teardown(&q, l);
 }
 
+TEST(slices_that_begin_run_at_once_only_when_none_waits)
+{
+    struct agx_slices q;
+    struct agx_loop *l = setup(&q);
+    struct work a = { .slice.run = run, .q = &q, .left = 1 };
+    struct work b = { .slice.run = run, .q = &q };
+
+    agx_slices_begin(&q, &a.slice);
+    ASSERT_UINT(1, a.n);
+    agx_slices_begin(&q, &b.slice);
+    ASSERT_UINT(0, b.n);
+    test_loop_run(l);
+    ASSERT_UINT(2, a.n);
+    ASSERT_UINT(1, b.n);
+    teardown(&q, l);
+}
+
 TEST(slice_that_another_takes_out_does_not_run)
 {
     struct agx_slices q;
