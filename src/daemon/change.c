@@ -108,9 +108,14 @@ static void note_phase(struct agx_unit *u)
     if (u->shown->life.phase == l->phase)
         return;
     agx_lookout_reset(u);
-    AGX_LOG(AGX_LOG_INFO, "sandbox.phase", AGX_F_STR("sandbox", u->sandbox.id),
-            AGX_F_STR("phase", agx_phase_name(l->phase)), AGX_F_UINT("sequence", l->last_sequence),
-            AGX_F_STR("error_code", l->error_code), AGX_F_STR("error", l->error_message));
+    if (l->phase == AGX_PHASE_FAILED)
+        AGX_LOG(AGX_LOG_WARN, "sandbox.failed", AGX_F_STR("sandbox", u->sandbox.id),
+                AGX_F_UINT("sequence", l->last_sequence), AGX_F_STR("error_code", l->error_code),
+                AGX_F_STR("error", l->error_message));
+    else
+        AGX_LOG(AGX_LOG_INFO, "sandbox.phase", AGX_F_STR("sandbox", u->sandbox.id),
+                AGX_F_STR("phase", agx_phase_name(l->phase)),
+                AGX_F_UINT("sequence", l->last_sequence));
 }
 
 /* From here on readers see it. */
@@ -221,7 +226,7 @@ static void settle(struct agx_change *c)
         agx_unit_bury(u);
     } else if (!e->closing) {
         agx_timers_schedule(u);
-        if (u->queue)
+        if (u->queue && !agx_heap_has(&u->retry.node))
             agx_unit_mark_dirty(u);
     }
     change_free(c);
