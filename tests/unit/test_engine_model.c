@@ -9,10 +9,12 @@
 
 #include <stdio.h>
 
-enum { BOXES = 12, EXECS = 200, STEPS = 4000 };
+/* So many at a time; one that is deleted makes room for another. */
+enum { BOXES = 12, BOXES_MAX = 4000, EXECS = 1000, STEPS = 4000 };
 
 /* What was promised of one sandbox. */
 struct promise {
+    unsigned number;
     char id[16];
     struct reply create, other;
     bool asked, sent_other;
@@ -32,8 +34,9 @@ struct model {
         bool asked;
     } execs[EXECS];
     size_t n_execs;
-    struct agx_feed *feed; /* of all */
-    uint64_t seen[BOXES];  /* newest sequence that the reader got of each */
+    struct agx_feed *feed;    /* of all */
+    uint64_t seen[BOXES_MAX]; /* newest sequence that the reader got of each */
+    unsigned n_boxes;
     uint64_t position;
     unsigned n_restarts;
 };
@@ -68,6 +71,12 @@ static void open_feed(struct model *m)
 {
     ASSERT_OK(agx_feed_open(m->f.engine, NULL, m->position, &feed_ops, m, &m->feed, NULL));
     read_feed(m);
+}
+
+static void new_box(struct model *m, struct promise *p)
+{
+    *p = (struct promise){ .number = m->n_boxes++ };
+    snprintf(p->id, sizeof(p->id), "box-%u", p->number);
 }
 
 static void note_answers(struct model *m)
@@ -129,13 +138,18 @@ static void ask_something(struct model *m, struct promise *p)
     static const enum agx_on asks[] = { AGX_ON_STOP, AGX_ON_RESUME, AGX_ON_STOP, AGX_ON_RESUME,
                                         AGX_ON_DELETE };
 
+    if (p->deleted && !p->sent_other && m->n_boxes < BOXES_MAX &&
+        phase_of(&m->f, p->id) == AGX_PHASE_DELETED)
+        new_box(m, p);
     if (!p->asked) {
         p->asked = true;
         send_create(&m->f, p->id, &p->create);
     } else if (!p->sent_other) {
         p->on = asks[test_random_below(&m->random, AGX_ARRAY_LEN(asks))];
-        if (p->on == AGX_ON_DELETE && test_random_below(&m->random, 8) != 0)
+        if (p->on == AGX_ON_DELETE && test_random_below(&m->random, 4) != 0)
             p->on = AGX_ON_RESUME;
+        if (phase_of(&m->f, p->id) == AGX_PHASE_FAILED) /* nothing else helps it */
+            p->on = AGX_ON_DELETE;
         p->sent_other = true;
         p->other = (struct reply){ 0 };
         agx_engine_ask(m->f.engine, p->id, p->on, reply_note, &p->other);
@@ -197,7 +211,7 @@ static void step(struct model *m)
         agx_store_mem_fail(m->f.store, AGX_RESOURCE_EXHAUSTED, 1);
         break;
     case 2:
-        agx_store_mem_hold(m->f.store, test_random_below(&m->random, 2) == 0);
+        agx_store_mem_hold(m->f.store, test_random_below(&m->random, 4) == 0);
         break;
     case 3:
     case 4:
@@ -240,7 +254,7 @@ static void check_end(struct model *m)
 
         if (!m->boxes[i].accepted)
             continue;
-        ASSERT_UINT(sequence_of(&m->f, m->boxes[i].id), m->seen[i]);
+        ASSERT_UINT(sequence_of(&m->f, m->boxes[i].id), m->seen[m->boxes[i].number]);
         if (phase == AGX_PHASE_READY)
             ASSERT_INT(AGX_SEEN_RUNNING, box->seen);
         if (phase == AGX_PHASE_DELETED)
@@ -260,7 +274,7 @@ TEST(random_histories_with_crashes_add_up)
     test_random_init(&m->random, "AGX_ENGINE_SEED");
     printf("# AGX_ENGINE_SEED=%ju\n", (uintmax_t)m->random.seed);
     for (size_t i = 0; i < BOXES; i++)
-        snprintf(m->boxes[i].id, sizeof(m->boxes[i].id), "box-%zu", i);
+        new_box(m, &m->boxes[i]);
     fixture_prepare(&m->f);
     m->f.config.watch.window_ms = 100000; /* no crash loops by the speed of this machine */
     fixture_open_engine(&m->f);
@@ -268,9 +282,9 @@ TEST(random_histories_with_crashes_add_up)
     for (uint64_t i = 0; i < steps; i++)
         step(m);
     check_end(m);
-    printf("# %ju events, %zu execs, %u calls of the backend, %u restarts\n",
-           (uintmax_t)agx_engine_position(m->f.engine), m->f.world->n_execs, m->f.world->n_calls,
-           m->n_restarts);
+    printf("# %u sandboxes, %ju events, %zu execs, %u calls of the backend, %u restarts\n",
+           m->n_boxes, (uintmax_t)agx_engine_position(m->f.engine), m->f.world->n_execs,
+           m->f.world->n_calls, m->n_restarts);
     agx_feed_close(m->feed);
     fixture_close(&m->f);
     free(m);
