@@ -1,9 +1,11 @@
 /*
- * rpc_load: calls an empty unary method of any gRPC server again and again over one connection.
+ * rpc_load: calls a unary method of any gRPC server again and again over one connection, with an
+ * empty request.
  *
  *     rpc_load SOCKET METHOD SECONDS AT-ONCE
  *
- * Prints requests a second and the median time of one in microseconds.
+ * Prints requests a second and, in microseconds, how long one took: the median, the 99th and the
+ * 99.9th percentile.
  */
 #include "base/clock.h"
 #include "rpc/client.h"
@@ -28,6 +30,12 @@ static int by_value(const void *a, const void *b)
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
     return (x > y) - (x < y);
+}
+
+/* Of the times in their order. */
+static double percentile_us(double part)
+{
+    return (double)times[(size_t)(part * (double)(n_times - 1))] / 1e3;
 }
 
 static int begin(struct agx_rpc_client *c, const char *method, struct lane *l,
@@ -67,11 +75,9 @@ static int load(struct agx_rpc_client *c, const char *method, double seconds, si
             r = begin(c, method, &lanes[i], err);
     }
     if (r == 0 && n_times > 0) {
-        size_t middle = n_times / 2;
-
         qsort(times, n_times, sizeof(times[0]), by_value);
-        printf("%.0f %.1f\n", (double)n_done * 1e9 / (double)(agx_clock_ns() - began),
-               (double)times[middle] / 1e3);
+        printf("%.0f %.1f %.1f %.1f\n", (double)n_done * 1e9 / (double)(agx_clock_ns() - began),
+               percentile_us(0.5), percentile_us(0.99), percentile_us(0.999));
     }
     for (size_t i = 0; i < at_once; i++)
         lanes[i].reply = agx_rpc_reply_close(lanes[i].reply);

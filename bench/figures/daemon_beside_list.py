@@ -1,0 +1,30 @@
+"""Ping, one by one, while 10,000 sandboxes are listed again and again: the 99.9th percentile."""
+
+import subprocess
+
+from measure import run
+
+from daemon import Ours, create, started, tools
+
+UNIT = "us"
+BAR = None
+
+
+def setup(bench):
+    free, busy = started(Ours(bench)), started(Ours(bench))
+    create(bench, busy, 10000)
+    program, descriptors = tools(bench.root, bench.build)
+    lister = [program, "--insecure", "--protoset", descriptors, "-c", 1, "-z", "1h"]
+    lister += ["--call", "agbox.v1.SandboxService.ListSandboxes", f"unix://{busy.socket}"]
+    process = subprocess.Popen([str(word) for word in lister], stdout=subprocess.DEVNULL)
+    bench.defer(process.wait)
+    bench.defer(process.kill)
+
+    def measure_one(daemon, seconds):
+        load = [bench.program("bench/rpc_load"), daemon.socket, "/agbox.v1.SandboxService/Ping"]
+        return float(run([*load, seconds, 1]).split()[3])
+
+    return (
+        lambda seconds: measure_one(busy, seconds),
+        lambda seconds: measure_one(free, seconds),
+    )

@@ -1,0 +1,193 @@
+/*
+ * subscribers: many subscriptions to the events of one sandbox, as the daemon's figures need them.
+ *
+ *     subscribers SOCKET SANDBOX N ROUNDS
+ *
+ * Opens N, over several connections, and waits until each has its snapshot. Then it runs ROUNDS
+ * commands in the sandbox, one after the other, each of which is told to every subscriber twice
+ * (started, finished), and prints the events that arrived and how many a second. With 0 rounds it
+ * prints `ready` and keeps them open until its standard input ends.
+ */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "rpc/client.h"
+#include "wire/method.h"
+#include "wire/sandbox_request.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+enum { STREAMS = 500, CONNS_MAX = 64, EVENTS_OF_A_COMMAND = 2 };
+
+/* A connection and its subscriptions. */
+struct line {
+    struct agx_rpc_client *client;
+    struct agx_rpc_reply *replies[STREAMS];
+    size_t n;
+};
+
+struct crowd {
+    const char *socket;
+    struct agx_buf subscribe, command; /* the two requests */
+    struct line *lines;
+    size_t n_lines, n;
+    uint64_t got;
+};
+
+static int encode(struct crowd *c, char *sandbox)
+{
+    static char *words[] = { (char *)"true" };
+    const struct agx_exec_request q = { .exec = { .sandbox_id = sandbox,
+                                                  .command = { .items = words, .len = 1 } } };
+    const struct agx_subscribe_request s = { .sandbox_id = sandbox,
+                                             .from_sequence = 0,
+                                             .snapshot = true };
+    int r = agx_subscribe_request_encode(&c->subscribe, &s);
+
+    return r < 0 ? r : agx_exec_request_encode(&c->command, &q);
+}
+
+static int open_line(struct crowd *c, struct line *l, size_t n, struct agx_error **err)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_rpc_request q = { .path = AGX_METHOD_SUBSCRIBE,
+                                       .message = agx_buf_peek(&c->subscribe) };
+    int r = agx_rpc_client_open(c->socket, &config, &l->client, err);
+
+    for (; r == 0 && l->n < n; l->n++)
+        r = agx_rpc_client_start(l->client, &q, &l->replies[l->n], err);
+    return r;
+}
+
+/* Takes what has come for one connection. */
+static int drain(struct crowd *c, struct line *l, struct agx_error **err)
+{
+    struct agx_str message;
+    int r = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        while ((r = agx_rpc_reply_next(l->replies[i], 0, &message, err)) == 1)
+            c->got++;
+        if (r != AGX_RPC_NOTHING_YET)
+            return r < 0 ? r : agx_error_set(err, AGX_ABORTED, "a subscription ended");
+    }
+    return 0;
+}
+
+/* Until `wanted` events have come in all. */
+static int collect(struct crowd *c, uint64_t wanted, struct agx_error **err)
+{
+    struct pollfd fds[CONNS_MAX];
+    int r = 0;
+
+    while (r == 0 && c->got < wanted) {
+        for (size_t i = 0; i < c->n_lines; i++)
+            fds[i] =
+                (struct pollfd){ .fd = agx_rpc_client_fd(c->lines[i].client), .events = POLLIN };
+        if (poll(fds, c->n_lines, -1) < 0)
+            return agx_error_set(err, AGX_INTERNAL, "poll failed");
+        for (size_t i = 0; r == 0 && i < c->n_lines; i++)
+            if (fds[i].revents)
+                r = drain(c, &c->lines[i], err);
+    }
+    return r;
+}
+
+static int open_all(struct crowd *c, size_t n, struct agx_error **err)
+{
+    int r = 0;
+
+    c->n_lines = (n + STREAMS - 1) / STREAMS;
+    c->lines = agx_alloc(c->n_lines * sizeof(struct line));
+    for (size_t i = 0; r == 0 && i < c->n_lines; i++) {
+        size_t left = n - c->n;
+
+        r = open_line(c, &c->lines[i], left < STREAMS ? left : STREAMS, err);
+        c->n += c->lines[i].n;
+    }
+    return r;
+}
+
+/* Runs the commands, and prints what arrived. */
+static int run(struct crowd *c, uint64_t rounds, struct agx_error **err)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_rpc_request q = { .path = AGX_METHOD_CREATE_EXEC,
+                                       .message = agx_buf_peek(&c->command) };
+    struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    struct agx_rpc_client *client = NULL;
+    uint64_t before = c->got, began = agx_clock_ns();
+    int r = agx_rpc_client_open(c->socket, &config, &client, err);
+
+    for (uint64_t i = 0; r == 0 && i < rounds; i++) {
+        agx_buf_clear(&reply);
+        r = agx_rpc_client_call(client, &q, &reply, NULL, err);
+        if (r == 0)
+            r = collect(c, before + (i + 1) * EVENTS_OF_A_COMMAND * c->n, err);
+    }
+    if (r == 0)
+        printf("%llu %.0f\n", (unsigned long long)(c->got - before),
+               (double)(c->got - before) * 1e9 / (double)(agx_clock_ns() - began));
+    agx_buf_done(&reply);
+    agx_rpc_client_close(client);
+    return r;
+}
+
+static void wait_for_end(void)
+{
+    char c;
+
+    printf("ready\n");
+    fflush(stdout);
+    while (read(STDIN_FILENO, &c, 1) > 0)
+        ;
+}
+
+static void close_all(struct crowd *c)
+{
+    for (size_t i = 0; c->lines && i < c->n_lines; i++) {
+        struct line *l = &c->lines[i];
+
+        for (size_t k = 0; k < l->n; k++)
+            agx_rpc_reply_close(l->replies[k]);
+        agx_rpc_client_close(l->client);
+    }
+    free(c->lines);
+    agx_buf_done(&c->subscribe);
+    agx_buf_done(&c->command);
+}
+
+int main(int argc, char **argv)
+{
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    struct crowd c = { .subscribe = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX),
+                       .command = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX) };
+    uint64_t n, rounds, snapshot;
+    char text[300];
+    int r;
+
+    if (argc != 5 || !agx_parse_u64(agx_str_from(argv[3]), CONNS_MAX * STREAMS, &n) ||
+        !agx_parse_u64(agx_str_from(argv[4]), 1000000, &rounds)) {
+        fprintf(stderr, "usage: subscribers SOCKET SANDBOX N ROUNDS\n");
+        return 2;
+    }
+    c.socket = argv[1];
+    r = encode(&c, argv[2]);
+    if (r == 0)
+        r = open_all(&c, n, &err);
+    /* Each begins with the snapshot and the whole history: of a sandbox that was only created. */
+    snapshot = 1 + 3;
+    if (r == 0)
+        r = collect(&c, n * snapshot, &err);
+    if (r == 0 && rounds > 0)
+        r = run(&c, rounds, &err);
+    else if (r == 0)
+        wait_for_end();
+    close_all(&c);
+    if (r < 0)
+        fprintf(stderr, "subscribers: %s\n", agx_error_format(err, text, sizeof(text)));
+    return r < 0;
+}
