@@ -1,5 +1,6 @@
 """Which request is accepted in which state, and every reason for which one is refused."""
 
+import grpc
 import pytest
 from agxtest.agbox import refused, state_name, unique
 from agxtest.protos import agbox
@@ -148,6 +149,14 @@ def test_an_id_of_other_letters_comes_back_as_it_was(shared):
     found = shared.refused("GetSandbox", sandbox_id=odd)
     assert found.message == f"sandbox {odd} was not found"
     assert found.metadata == {"sandbox_id": odd}
+
+
+def test_a_refusal_is_a_response_of_trailers_only(shared):
+    with pytest.raises(grpc.RpcError) as caught:
+        shared.box.GetSandbox(sandbox_id="nobody-there")
+    assert [key for key, _ in caught.value.initial_metadata()] == []
+    trailers = [key for key, _ in caught.value.trailing_metadata()]
+    assert "grpc-status-details-bin" in trailers
 
 
 # -- what is being done
