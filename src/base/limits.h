@@ -317,6 +317,14 @@
 /* Bytes for a command's input in one call: several pipes full, and below any message of ours. */
 #define AGX_BACKEND_WRITE_MAX ((size_t)1 << 20)
 
+/* The channel to a sandbox's init: it answers within the first milliseconds of its life, on a host
+ * that may be busy; how often one that is not there yet is looked for; what may wait for it:
+ * several of the largest commands; and packets that are read in one turn. */
+#define AGX_INITLINK_CONNECT_MS 10000
+#define AGX_INITLINK_RETRY_MS 5
+#define AGX_INITLINK_QUEUE_MAX ((size_t)32 << 20)
+#define AGX_INITLINK_TURN 64
+
 /* A main process that fails for longer than the window is given up; one that ran for the stable
  * time has recovered. As the peer has them. */
 #define AGX_CRASH_WINDOW_MS 300000

@@ -1,0 +1,448 @@
+/*
+ * initlink.c: the daemon's end of init's control channel.
+ *
+ *     TAKING --descriptor--> GREETING --WELCOME--> READY
+ *       ^  |                    |                    |
+ *       |  +--- deadline: lost -+                    |
+ *       +-------- broken, while init lives ----------+        init has ended: lost
+ *
+ * Invariants:
+ *  (1) a socket has a poll handle of its own, which lives until its close callback: one of a broken
+ *      connection may outlast the next connection's beginning;
+ *  (2) what waits to be sent belongs to the present socket, and goes with it;
+ *  (3) after lost() or in CLOSED no callback of the user's comes but closed().
+ */
+#include "backend/initlink.h"
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/uuid.h"
+#include "loop/uverr.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/banned.h"
+
+enum link_state { LINK_TAKING, LINK_GREETING, LINK_READY, LINK_LOST, LINK_CLOSED };
+
+/* A packet that waits. */
+struct packet {
+    struct packet *next;
+    int fds[AGX_INIT_FDS_MAX + 1];
+    size_t n_fds;
+    size_t len;
+    uint8_t bytes[];
+};
+
+struct sock {
+    struct agx_initlink *link; /* NULL: broken */
+    uv_poll_t poll;
+    int fd;
+    int events;
+};
+
+struct agx_initlink {
+    struct agx_initlink_config config;
+    const struct agx_initlink_ops *ops;
+    void *user;
+    struct agx_loop *loop;
+    enum link_state state;
+    uint64_t nonce;
+    uint64_t deadline_ms;
+    struct sock *sock;
+    struct packet *first, **last;
+    size_t queued;
+    unsigned n_open; /* handles, sockets' too */
+    uv_poll_t exit_poll;
+    uv_timer_t timer;
+    agx_done_fn closed;
+    void *closed_user;
+    uint8_t in[AGX_INIT_INLINE_MAX];
+};
+
+static void on_timer(uv_timer_t *t);
+static void on_sock(uv_poll_t *poll, int status, int events);
+
+static void released(struct agx_initlink *k)
+{
+    if (--k->n_open > 0)
+        return;
+    agx_closep(&k->config.pidfd);
+    if (k->closed)
+        k->closed(k->closed_user, NULL);
+    free(k);
+}
+
+static void packet_free(struct packet *q)
+{
+    for (size_t i = 0; i < q->n_fds; i++)
+        agx_closep(&q->fds[i]);
+    free(q);
+}
+
+static void on_sock_closed(uv_handle_t *h)
+{
+    struct sock *s = container_of((uv_poll_t *)h, struct sock, poll);
+    struct agx_initlink *k = h->data;
+
+    agx_closep(&s->fd);
+    free(s);
+    released(k);
+}
+
+static void drop_sock(struct agx_initlink *k)
+{
+    struct packet *q;
+
+    while ((q = k->first)) {
+        k->first = q->next;
+        packet_free(q);
+    }
+    k->last = &k->first;
+    k->queued = 0;
+    if (!k->sock)
+        return;
+    k->sock->link = NULL;
+    uv_close((uv_handle_t *)&k->sock->poll, on_sock_closed);
+    k->sock = NULL;
+}
+
+static void lose(struct agx_initlink *k, struct agx_error *error)
+{
+    drop_sock(k);
+    k->state = LINK_LOST;
+    (void)uv_poll_stop(&k->exit_poll);
+    (void)uv_timer_stop(&k->timer);
+    k->ops->lost(k->user, error);
+}
+
+static void lose_code(struct agx_initlink *k, enum agx_code code, const char *why)
+{
+    struct agx_error *e = NULL;
+
+    (void)agx_error_set(&e, code, "agentix-init: %s", why);
+    lose(k, e);
+}
+
+static void try_later(struct agx_initlink *k)
+{
+    drop_sock(k);
+    k->state = LINK_TAKING;
+    (void)uv_timer_start(&k->timer, on_timer, k->config.retry_ms, 0);
+}
+
+/* Init may not have come so far, or another program may still be in its place. */
+static bool is_channel(int fd)
+{
+    int domain = 0, type = 0;
+    socklen_t n = sizeof(int);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && domain == AF_UNIX &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
+}
+
+static void poll_for(struct sock *s, int events)
+{
+    if (events != s->events && uv_poll_start(&s->poll, events, on_sock) == 0)
+        s->events = events;
+}
+
+/* Takes *fd. */
+static bool use_sock(struct agx_initlink *k, int *fd)
+{
+    struct sock *s = agx_new(struct sock);
+
+    if (uv_poll_init(agx_loop_uv(k->loop), &s->poll, *fd) < 0) {
+        free(s);
+        return false;
+    }
+    s->fd = AGX_TAKE_FD(*fd);
+    s->link = k;
+    s->poll.data = k;
+    k->n_open++;
+    k->sock = s;
+    poll_for(s, UV_READABLE);
+    return true;
+}
+
+static void greet(struct agx_initlink *k)
+{
+    struct agx_init_msg hello = { .kind = AGX_INIT_HELLO, .nonce = k->nonce };
+    uint8_t packet[16];
+    size_t n = agx_init_encode(&hello, packet, sizeof(packet));
+
+    k->state = LINK_GREETING;
+    if (send(k->sock->fd, packet, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        try_later(k);
+        return;
+    }
+    /* No answer: this was not init's channel after all. */
+    (void)uv_timer_start(&k->timer, on_timer, k->config.connect_ms, 0);
+}
+
+static void take(struct agx_initlink *k)
+{
+    _cleanup_close_ int fd = (int)syscall(SYS_pidfd_getfd, k->config.pidfd, AGX_INIT_CONTROL_FD, 0);
+
+    if (fd < 0 && (errno == EPERM || errno == ENOSYS)) {
+        struct agx_error *e = NULL;
+
+        (void)agx_error_errno(&e, errno, "take the control channel of agentix-init");
+        lose(k, e);
+    } else if (uv_now(agx_loop_uv(k->loop)) >= k->deadline_ms) {
+        lose_code(k, AGX_DEADLINE_EXCEEDED, "no answer on its control channel");
+    } else if (fd < 0 || !is_channel(fd) || agx_fd_set_nonblock(fd, true, NULL) < 0 ||
+               !use_sock(k, &fd)) {
+        try_later(k);
+    } else {
+        greet(k);
+    }
+}
+
+static void begin(struct agx_initlink *k)
+{
+    k->deadline_ms = uv_now(agx_loop_uv(k->loop)) + k->config.connect_ms;
+    k->state = LINK_TAKING;
+    (void)uv_timer_start(&k->timer, on_timer, 0, 0);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct agx_initlink *k = container_of(t, struct agx_initlink, timer);
+
+    drop_sock(k);
+    take(k);
+}
+
+static void on_exit_poll(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    lose_code(container_of(poll, struct agx_initlink, exit_poll), AGX_UNAVAILABLE, "it has ended");
+}
+
+/* 0 sent, 1 not now, -1 broken. */
+static int transmit(const struct sock *s, struct packet *q)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE((AGX_INIT_FDS_MAX + 1) * sizeof(int))];
+    } control = { 0 };
+    struct iovec iov = { q->bytes, q->len };
+    struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+    if (q->n_fds > 0) {
+        struct cmsghdr *x;
+
+        h.msg_control = &control;
+        h.msg_controllen = CMSG_SPACE(q->n_fds * sizeof(int));
+        x = CMSG_FIRSTHDR(&h);
+        x->cmsg_level = SOL_SOCKET;
+        x->cmsg_type = SCM_RIGHTS;
+        x->cmsg_len = CMSG_LEN(q->n_fds * sizeof(int));
+        memcpy(CMSG_DATA(x), q->fds, q->n_fds * sizeof(int));
+    }
+    if (sendmsg(s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return 0;
+    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 1 : -1;
+}
+
+/* Sends what waits. What cannot be sent breaks the connection: its end is seen by the poll. */
+static void flush(struct agx_initlink *k)
+{
+    struct packet *q;
+
+    while ((q = k->first)) {
+        if (transmit(k->sock, q) == 1)
+            break;
+        k->first = q->next;
+        if (!k->first)
+            k->last = &k->first;
+        k->queued -= q->len;
+        packet_free(q);
+    }
+    poll_for(k->sock, k->first ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+}
+
+static void on_packet(struct agx_initlink *k, struct agx_str packet)
+{
+    struct agx_init_msg m;
+
+    if (agx_init_decode(packet, &m, NULL) < 0)
+        return; /* of a newer init: not for us */
+    if (k->state == LINK_READY && m.kind != AGX_INIT_WELCOME) {
+        k->ops->message(k->user, &m);
+    } else if (k->state == LINK_GREETING && m.kind == AGX_INIT_WELCOME && m.nonce == k->nonce) {
+        (void)uv_timer_stop(&k->timer);
+        k->state = LINK_READY;
+        k->ops->ready(k->user);
+    }
+}
+
+static void on_sock(uv_poll_t *poll, int status, int events)
+{
+    struct sock *s = container_of(poll, struct sock, poll);
+    struct agx_initlink *k = s->link;
+
+    /* A callback may close the link, or break it. */
+    for (unsigned i = 0; i < AGX_INITLINK_TURN && k && k->sock == s; i++) {
+        ssize_t n = recv(s->fd, k->in, sizeof(k->in), MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n <= 0 || status < 0) {
+            drop_sock(k);
+            begin(k); /* while init lives: its end is told by the pidfd */
+            return;
+        }
+        on_packet(k, agx_str_bytes(k->in, (size_t)n));
+    }
+    if ((events & UV_WRITABLE) && s->link)
+        flush(s->link);
+}
+
+/* A packet that is too large for the socket goes in a file without a name. */
+static int put_aside(const struct packet *q, struct agx_error **err)
+{
+    _cleanup_close_ int fd = memfd_create("agentix-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r;
+
+    if (fd < 0)
+        return agx_error_errno(err, errno, "memory for a packet of %zu bytes", q->len);
+    r = agx_fd_write_all(fd, agx_str_bytes(q->bytes, q->len), err);
+    if (r < 0)
+        return r;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return agx_error_errno(err, errno, "seal a packet");
+    return AGX_TAKE_FD(fd);
+}
+
+static struct packet *packet_new(const struct agx_init_msg *m)
+{
+    size_t n = agx_init_encode(m, NULL, 0);
+    struct packet *q = n <= AGX_INIT_PACKET_MAX ? malloc(sizeof(*q) + n) : NULL;
+
+    if (!q)
+        return NULL;
+    *q = (struct packet){ .len = agx_init_encode(m, q->bytes, n) };
+    return q;
+}
+
+/* The descriptors, as our own; first the packet's, if it is large. */
+static int add_fds(struct packet *q, const int *fds, size_t n_fds, struct agx_error **err)
+{
+    static const struct agx_init_msg large = { .kind = AGX_INIT_LARGE };
+
+    if (q->len > AGX_INIT_INLINE_MAX) {
+        int fd = put_aside(q, err);
+
+        if (fd < 0)
+            return fd;
+        q->fds[q->n_fds++] = fd;
+        q->len = agx_init_encode(&large, q->bytes, q->len);
+    }
+    for (size_t i = 0; i < n_fds; i++) {
+        int fd = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0)
+            return agx_error_errno(err, errno, "duplicate a descriptor for agentix-init");
+        q->fds[q->n_fds++] = fd;
+    }
+    return 0;
+}
+
+int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds,
+                      size_t n_fds, struct agx_error **err)
+{
+    struct packet *q;
+    int r;
+
+    if (k->state != LINK_READY)
+        return agx_error_set(err, AGX_UNAVAILABLE, "agentix-init is not connected");
+    q = packet_new(m);
+    if (!q)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
+                             "a message for agentix-init is larger than %zu bytes",
+                             AGX_INIT_PACKET_MAX);
+    r = add_fds(q, fds, n_fds, err);
+    if (r == 0 && q->len > k->config.queue_max - k->queued)
+        r = agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
+                          "%zu bytes wait for agentix-init, the limit is %zu", k->queued,
+                          k->config.queue_max);
+    if (r < 0) {
+        packet_free(q);
+        return r;
+    }
+    *k->last = q;
+    k->last = &q->next;
+    k->queued += q->len;
+    if (k->first == q)
+        flush(k);
+    return 0;
+}
+
+bool agx_initlink_is_ready(const struct agx_initlink *k)
+{
+    return k->state == LINK_READY;
+}
+
+int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *config,
+                      const struct agx_initlink_ops *ops, void *user,
+                      struct agx_initlink **ret_link, struct agx_error **err)
+{
+    _cleanup_close_ int pidfd = fcntl(config->pidfd, F_DUPFD_CLOEXEC, 0);
+    struct agx_initlink *k;
+    uint64_t nonce;
+    int r;
+
+    if (pidfd < 0)
+        return agx_error_errno(err, errno, "hold the process of agentix-init");
+    r = agx_random_bytes(&nonce, sizeof(nonce), err);
+    if (r < 0)
+        return r;
+    k = agx_new(struct agx_initlink);
+    k->config = *config;
+    k->config.pidfd = -1;
+    k->ops = ops;
+    k->user = user;
+    k->loop = loop;
+    k->nonce = nonce;
+    k->last = &k->first;
+    r = uv_poll_init(agx_loop_uv(loop), &k->exit_poll, pidfd);
+    if (r < 0) {
+        free(k);
+        return agx_uverr_set(err, r, "wait for the end of agentix-init");
+    }
+    k->config.pidfd = AGX_TAKE_FD(pidfd);
+    (void)uv_timer_init(agx_loop_uv(loop), &k->timer);
+    k->n_open = 2;
+    (void)uv_poll_start(&k->exit_poll, UV_READABLE, on_exit_poll);
+    begin(k);
+    *ret_link = k;
+    return 0;
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    released(container_of((uv_poll_t *)h, struct agx_initlink, exit_poll));
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    released(container_of((uv_timer_t *)h, struct agx_initlink, timer));
+}
+
+void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user)
+{
+    if (!k || k->state == LINK_CLOSED)
+        return;
+    drop_sock(k);
+    k->state = LINK_CLOSED;
+    k->closed = closed;
+    k->closed_user = user;
+    uv_close((uv_handle_t *)&k->exit_poll, on_poll_closed);
+    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+}

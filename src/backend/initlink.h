@@ -1,0 +1,65 @@
+/*
+ * initlink.h: the control channel to one agentix-init, on the loop: taken by pidfd_getfd(2), found
+ * again when it breaks. docs/design/init.md
+ *
+ *     agx_initlink_open(loop, &config, &ops, user, &link, err);
+ *     ... ops->ready: QUERY or START what is known ... agx_initlink_send() ... ops->message ...
+ *     agx_initlink_close(link, closed, user);
+ *
+ * Init keeps what it knows, not what it was going to say: after each `ready` the user asks again
+ * for every command that it waits for. Loop thread only.
+ */
+#ifndef AGX_BACKEND_INITLINK_H
+#define AGX_BACKEND_INITLINK_H
+
+#include "base/limits.h"
+#include "codec/initproto.h"
+#include "loop/loop.h"
+
+#include <sys/types.h>
+
+struct agx_initlink;
+
+struct agx_initlink_ops {
+    /* Connected: at first, and after each break. What was sent and not answered is to be sent
+     * again. */
+    void (*ready)(void *user);
+    /* Borrowed for the call. WELCOME is not passed on. */
+    void (*message)(void *user, const struct agx_init_msg *m);
+    /* Once, and nothing follows: init has ended (-AGX_UNAVAILABLE), may not be traced
+     * (-AGX_PERMISSION_DENIED), or does not answer (-AGX_DEADLINE_EXCEEDED). The callee owns
+     * `error`; the link is still to be closed. */
+    void (*lost)(void *user, struct agx_error *error);
+};
+
+struct agx_initlink_config {
+    int pidfd;           /* of init; borrowed for the call of open */
+    uint64_t connect_ms; /* how long a connection may take to come about, each time */
+    uint64_t retry_ms;   /* between two attempts */
+    size_t queue_max;    /* bytes that wait for init */
+};
+
+#define AGX_INITLINK_CONFIG_INIT                                                                   \
+    {                                                                                              \
+        .pidfd = -1, .connect_ms = AGX_INITLINK_CONNECT_MS, .retry_ms = AGX_INITLINK_RETRY_MS,     \
+        .queue_max = AGX_INITLINK_QUEUE_MAX                                                        \
+    }
+
+int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *config,
+                      const struct agx_initlink_ops *ops, void *user,
+                      struct agx_initlink **ret_link, struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * Sends a packet with up to AGX_INIT_FDS_MAX descriptors, which stay the caller's.
+ * -AGX_UNAVAILABLE: not connected, `ready` or `lost` will follow. -AGX_RESOURCE_EXHAUSTED: too
+ * large, or too much waits already; nothing was sent.
+ */
+int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds,
+                      size_t n_fds, struct agx_error **err) AGX_MUST_CHECK;
+
+bool agx_initlink_is_ready(const struct agx_initlink *k);
+
+/* No callback comes any more but `closed` (may be NULL). Init and its commands go on. */
+void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user);
+
+#endif

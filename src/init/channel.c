@@ -1,0 +1,370 @@
+/*
+ * channel.c: bytes to and from the daemon, in one of two ways.
+ *
+ * A pair of sockets. Init holds both ends of a spare one, the daemon's at AGX_INIT_CONTROL_FD,
+ * where whoever may ptrace PID 1 takes it by pidfd_getfd(2), and nobody else: no path leads to it.
+ * With the HELLO that comes over the spare pair that pair becomes the connection (an older one is
+ * closed), init lets go of the daemon's end, so that it sees the daemon's death, and makes a new
+ * spare.
+ *
+ * The container's standard input and output, which the engine hands to whoever attaches. A daemon
+ * that died may have left half a message there: packets go in frames (codec/initproto_frame.h),
+ * whose key comes by the environment.
+ */
+#include "init/pid1.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/banned.h"
+
+enum { PACKETS_TURN = 64 }; /* then others get their turn */
+
+#define KEY_NAME "AGENTIX_INIT_KEY"
+
+static bool make_spare(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return false;
+    if (dup3(pair[1], AGX_INIT_CONTROL_FD, O_CLOEXEC) < 0 ||
+        !agx_pid1_watch(p, pair[0], EPOLLIN, SOURCE_SPARE, 0)) {
+        agx_closep(&pair[0]);
+        agx_closep(&pair[1]);
+        return false;
+    }
+    agx_closep(&pair[1]);
+    c->spare_fd = pair[0];
+    return true;
+}
+
+/* 32 hexadecimal digits; gone from the environment afterwards. */
+static bool take_key(struct agx_siphash_key *ret)
+{
+    const char *text = getenv(KEY_NAME);
+    uint64_t words[2] = { 0 };
+
+    for (unsigned i = 0; i < 32; i++) {
+        const char *digits = "0123456789abcdef", *at;
+
+        at = text && text[i] ? strchr(digits, text[i]) : NULL;
+        if (!at)
+            return false;
+        words[i / 16] = words[i / 16] << 4 | (uint64_t)(at - digits);
+    }
+    ret->k0 = words[0];
+    ret->k1 = words[1];
+    return unsetenv(KEY_NAME) == 0;
+}
+
+static bool open_stdio(struct agx_pid1 *p, const char **ret_why)
+{
+    struct agx_channel *c = &p->channel;
+
+    *ret_why = "no key in " KEY_NAME;
+    if (!take_key(&c->key))
+        return false;
+    *ret_why = "no memory for packets";
+    c->packet = mmap(NULL, AGX_INIT_PACKET_MAX, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (c->packet == MAP_FAILED)
+        return false;
+    *ret_why = "standard input and output are no pipes";
+    c->fd = 0;
+    c->events = EPOLLIN;
+    return fcntl(0, F_SETFL, O_NONBLOCK) == 0 && fcntl(1, F_SETFL, O_NONBLOCK) == 0 &&
+           agx_pid1_watch(p, 0, EPOLLIN, SOURCE_CHANNEL, 0) &&
+           agx_pid1_watch(p, 1, 0, SOURCE_CHANNEL_OUT, 0);
+}
+
+bool agx_channel_open(struct agx_pid1 *p, bool stdio, const char **ret_why)
+{
+    struct agx_channel *c = &p->channel;
+
+    c->fd = c->spare_fd = -1;
+    c->stdio = stdio;
+    *ret_why = "no sockets";
+    return stdio ? open_stdio(p, ret_why) : make_spare(p);
+}
+
+static void lose(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+
+    if (c->stdio) { /* keeps its numbers, which no other descriptor may get */
+        (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, 0, NULL);
+        (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, 1, NULL);
+        c->fd = -1;
+    }
+    agx_close_fd(&c->fd);
+    c->blocked = c->more = false;
+    p->reply.due = false;
+    p->epoch++; /* nobody is asked for by this connection */
+}
+
+/* A daemon has come over the spare pair. */
+static void promote(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+
+    if (c->fd >= 0)
+        lose(p);
+    c->fd = AGX_TAKE_FD(c->spare_fd);
+    c->events = EPOLLIN;
+    (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+    (void)agx_pid1_watch(p, c->fd, EPOLLIN, SOURCE_CHANNEL, 0);
+    /* Without a new pair the next daemon finds this one, and says HELLO on it. */
+    (void)make_spare(p);
+}
+
+/* Frames of a packet behind what waits already. */
+static bool queue_frames(struct agx_channel *c, struct agx_str packet)
+{
+    size_t frames = packet.len / AGX_INIT_FRAME_DATA + 1, at = 0;
+
+    if (sizeof(c->out) - c->out_len < packet.len + frames * AGX_INIT_FRAME_HEAD)
+        return false;
+    do {
+        struct agx_str data;
+
+        agx_init_frame_seal(&c->key, AGX_INIT_FROM_INIT, packet, &at, c->out + c->out_len, &data);
+        c->out_len += AGX_INIT_FRAME_HEAD;
+        memcpy(c->out + c->out_len, data.ptr, data.len);
+        c->out_len += data.len;
+    } while (at < packet.len);
+    return true;
+}
+
+static void write_out(struct agx_channel *c)
+{
+    ssize_t n = 1;
+
+    while (c->out_len > 0 && n > 0) {
+        n = write(1, c->out, c->out_len);
+        if (n > 0) {
+            c->out_len -= (size_t)n;
+            memmove(c->out, c->out + n, c->out_len);
+        }
+    }
+    c->blocked = c->out_len > 0;
+}
+
+bool agx_channel_send(struct agx_pid1 *p, const struct agx_init_msg *m)
+{
+    static uint8_t packet[AGX_INIT_INLINE_MAX];
+    size_t n = agx_init_encode(m, packet, sizeof(packet));
+    struct agx_channel *c = &p->channel;
+
+    if (c->fd < 0 || n > sizeof(packet))
+        return true; /* to nobody; and no message of ours is as large */
+    if (c->stdio) {
+        bool fits;
+
+        if (m->kind == AGX_INIT_WELCOME) { /* what waits was for another daemon */
+            memset(c->out, 0, AGX_INIT_FRAME_PAD);
+            c->out_len = AGX_INIT_FRAME_PAD;
+        }
+        fits = queue_frames(c, agx_str_bytes(packet, n));
+        write_out(c);
+        return fits;
+    }
+    if (send(c->fd, packet, n, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        return true;
+    if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+        c->blocked = true;
+        return false;
+    }
+    lose(p);
+    return true;
+}
+
+static void close_all(int *fds, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        agx_closep(&fds[i]);
+}
+
+/* Only a HELLO counts on the spare pair, and it makes that the connection. */
+static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds, size_t n_fds)
+{
+    struct agx_init_msg m;
+
+    if (agx_init_decode(packet, &m, NULL) < 0 || (spare && m.kind != AGX_INIT_HELLO))
+        return;
+    if (spare)
+        promote(p);
+    agx_dispatch(p, &m, fds, n_fds);
+}
+
+/* The packet meant is in the first descriptor. It cannot shrink under us. */
+static void obey_large(struct agx_pid1 *p, int *fds, size_t n_fds)
+{
+    struct stat st;
+    void *at;
+
+    if (n_fds < 1 || fstat(fds[0], &st) < 0 || st.st_size <= 0 ||
+        (size_t)st.st_size > AGX_INIT_PACKET_MAX || !(fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK))
+        return;
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fds[0], 0);
+    if (at == MAP_FAILED)
+        return;
+    obey(p, agx_str_bytes(at, (size_t)st.st_size), false, fds + 1, n_fds - 1);
+    (void)munmap(at, (size_t)st.st_size);
+}
+
+/* One packet. 0: there is none; -1: the daemon is gone. */
+static int receive(struct agx_pid1 *p, bool spare)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE((AGX_INIT_FDS_MAX + 1) * sizeof(int))];
+    } control;
+    struct agx_channel *c = &p->channel;
+    struct iovec iov = { c->in, AGX_INIT_INLINE_MAX };
+    struct msghdr h = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    int fds[AGX_INIT_FDS_MAX + 1];
+    size_t n_fds = 0;
+    ssize_t n = recvmsg(spare ? c->spare_fd : c->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM) ? 0 : -1;
+    for (struct cmsghdr *x = CMSG_FIRSTHDR(&h); x; x = CMSG_NXTHDR(&h, x)) {
+        if (x->cmsg_level == SOL_SOCKET && x->cmsg_type == SCM_RIGHTS) {
+            n_fds = (x->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            memcpy(fds, CMSG_DATA(x), n_fds * sizeof(int));
+        }
+    }
+    if (n == 4 && c->in[3] == AGX_INIT_LARGE && !spare)
+        obey_large(p, fds, n_fds);
+    else if (!(h.msg_flags & MSG_TRUNC))
+        obey(p, agx_str_bytes(c->in, (size_t)n), spare, fds, n_fds);
+    close_all(fds, n_fds);
+    return 1;
+}
+
+/* A frame joins its packet; a packet that is whole is obeyed. */
+static void join(struct agx_pid1 *p, const struct agx_init_frame *f)
+{
+    struct agx_channel *c = &p->channel;
+
+    if (f->first) {
+        c->packet_len = 0;
+        c->in_packet = true;
+    }
+    if (!c->in_packet || f->data.len > AGX_INIT_PACKET_MAX - c->packet_len) {
+        c->in_packet = false;
+        return;
+    }
+    if (f->data.len > 0)
+        memcpy(c->packet + c->packet_len, f->data.ptr, f->data.len);
+    c->packet_len += f->data.len;
+    if (!f->last)
+        return;
+    c->in_packet = false;
+    obey(p, agx_str_bytes(c->packet, c->packet_len), false, NULL, 0);
+    if (c->packet_len > AGX_INIT_INLINE_MAX)
+        (void)madvise(c->packet, AGX_INIT_PACKET_MAX, MADV_DONTNEED);
+}
+
+/* False: the bytes that are there hold no whole frame. */
+static bool take_frame(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+    struct agx_init_frame f;
+    size_t used;
+    bool found = agx_init_frame_next(&c->key, AGX_INIT_FROM_DAEMON, agx_str_bytes(c->in, c->in_len),
+                                     &f, &used);
+
+    if (found)
+        join(p, &f);
+    c->in_len -= used;
+    memmove(c->in, c->in + used, c->in_len);
+    return found;
+}
+
+static void read_stdio(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+
+    c->more = false;
+    for (unsigned i = 0; i < PACKETS_TURN && !p->reply.due; i++) {
+        ssize_t n;
+
+        if (take_frame(p))
+            continue;
+        n = read(0, c->in + c->in_len, sizeof(c->in) - c->in_len);
+        if (n == 0) /* the engine has closed it: nobody will ever attach again */
+            lose(p);
+        if (n <= 0)
+            return;
+        c->in_len += (size_t)n;
+    }
+    c->more = true;
+}
+
+void agx_channel_readable(struct agx_pid1 *p, bool spare)
+{
+    struct agx_channel *c = &p->channel;
+
+    if (c->stdio) {
+        read_stdio(p);
+        return;
+    }
+    for (unsigned i = 0; i < PACKETS_TURN && !p->reply.due; i++) {
+        int r = spare && c->spare_fd < 0 ? 0 : receive(p, spare);
+
+        if (r < 0 && !spare)
+            lose(p);
+        if (r <= 0 || c->fd < 0)
+            return;
+        spare = false; /* it has become the connection, or was noise: see again next turn */
+    }
+}
+
+void agx_channel_hung_up(struct agx_pid1 *p)
+{
+    /* What the daemon still said before it went is read, but not while an answer waits. */
+    if (p->reply.due || p->channel.stdio)
+        lose(p);
+    else
+        agx_channel_readable(p, false);
+}
+
+void agx_channel_writable(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+
+    c->blocked = false;
+    if (c->stdio)
+        write_out(c);
+}
+
+void agx_channel_rest(struct agx_pid1 *p)
+{
+    struct agx_channel *c = &p->channel;
+    uint32_t events = p->reply.due ? 0 : EPOLLIN;
+    struct epoll_event e = { .data.u64 = (uint64_t)SOURCE_CHANNEL << 32 };
+
+    if (!c->stdio && c->spare_fd < 0)
+        (void)make_spare(p);
+    if (c->fd < 0)
+        return;
+    if (!c->stdio && c->blocked)
+        events |= EPOLLOUT;
+    if (events != c->events) {
+        e.events = c->events = events;
+        (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_MOD, c->fd, &e);
+    }
+    if (c->stdio) {
+        e = (struct epoll_event){ .events = c->blocked ? EPOLLOUT : 0,
+                                  .data.u64 = (uint64_t)SOURCE_CHANNEL_OUT << 32 };
+        (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_MOD, 1, &e);
+    }
+}

@@ -1,0 +1,223 @@
+/*
+ * cmd_end.c: how commands end.
+ *
+ * A command is over when no process of its session is left. Its first process has the number of the
+ * session and of the process group, and the kernel gives that number to nobody else while it is in
+ * use as one of them. So whether anything is left is one question about a number, without a look at
+ * /proc: fcntl(F_SETOWN) answers it.
+ */
+#include "init/pid1.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/banned.h"
+
+/* As process, group or session. */
+static bool number_in_use(const struct agx_pid1 *p, pid_t pid)
+{
+    bool used = fcntl(p->notify_fd[0], F_SETOWN, pid) == 0 || errno != ESRCH;
+
+    (void)fcntl(p->notify_fd[0], F_SETOWN, 0);
+    return used;
+}
+
+struct dirent_raw {
+    uint64_t ino;
+    int64_t off;
+    unsigned short len;
+    unsigned char type;
+    char name[];
+};
+
+static void signal_if_ours(const struct agx_job *j, struct agx_str name, int signo)
+{
+    uint64_t pid;
+
+    if (agx_parse_u64(name, INT32_MAX, &pid) && (pid_t)pid != j->pid &&
+        getsid((pid_t)pid) == j->pid && getpgid((pid_t)pid) != j->pid)
+        (void)kill((pid_t)pid, signo);
+}
+
+/* To the group at once, and one by one to those of its session that are in other groups. */
+static void signal_session(struct agx_pid1 *p, const struct agx_job *j, int signo)
+{
+    char room[4096] __attribute__((aligned(8)));
+    long n;
+
+    if (kill(-j->pid, signo) < 0 && !j->reaped)
+        (void)kill(j->pid, signo); /* it has no group of its own yet */
+    if (p->proc_fd < 0 || lseek(p->proc_fd, 0, SEEK_SET) < 0)
+        return;
+    while ((n = syscall(SYS_getdents64, p->proc_fd, room, sizeof(room))) > 0) {
+        const struct dirent_raw *d;
+
+        for (long at = 0; at < n; at += d->len) {
+            d = (const struct dirent_raw *)(const void *)(room + at);
+            signal_if_ours(j, agx_str_from(d->name), signo);
+        }
+    }
+}
+
+void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms)
+{
+    struct agx_job *j = agx_cmd_job(p, c);
+    uint64_t now_ms = agx_clock_ms(), at_ms = now_ms + AGX_MIN(grace_ms, UINT32_MAX);
+
+    if (j->kill_at_ms == 0 && grace_ms > 0) {
+        signal_session(p, j, SIGTERM);
+        signal_session(p, j, SIGCONT); /* what is stopped would not see it */
+    }
+    j->kill_at_ms = j->kill_at_ms ? AGX_MIN(j->kill_at_ms, at_ms) : at_ms;
+    agx_cmds_look(p, now_ms);
+}
+
+/* True for one of whose session somebody may be left although its first process is not. */
+static bool is_lingering(const struct agx_job *j)
+{
+    return j->used && j->cmd && j->reaped &&
+           (j->cmd->state == CMD_ENDING || j->cmd->state == CMD_REFUSING);
+}
+
+static bool may_be_killed(const struct agx_job *j)
+{
+    return j->used && j->cmd && j->kill_at_ms > 0 &&
+           (j->cmd->state < CMD_FLUSHING || j->cmd->state == CMD_REFUSING);
+}
+
+/* Nobody is left: the logs can be completed. */
+static void look_at(struct agx_pid1 *p, struct agx_job *j)
+{
+    if (!is_lingering(j) || number_in_use(p, j->pid))
+        return;
+    if (j->cmd->state == CMD_ENDING)
+        j->cmd->state = CMD_FLUSHING;
+    agx_cmd_close_input(p, j);
+    agx_mover_finish(&j->mover);
+}
+
+void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < p->jobs_high; i++) {
+        struct agx_job *j = &p->jobs[i];
+
+        if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
+            signal_session(p, j, SIGKILL);
+            j->killed = true; /* again while somebody is left: he may have come since */
+        }
+        look_at(p, j);
+    }
+    if (p->main_kill_at_ms > 0 && now_ms >= p->main_kill_at_ms && p->main_pid > 0)
+        (void)kill(p->main_pid, SIGKILL);
+}
+
+int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
+{
+    uint64_t due = UINT64_MAX;
+
+    if (p->main_kill_at_ms > 0)
+        due = p->main_kill_at_ms;
+    for (unsigned i = 0; i < p->jobs_high; i++) {
+        const struct agx_job *j = &p->jobs[i];
+
+        if (is_lingering(j) || (may_be_killed(j) && j->killed))
+            due = AGX_MIN(due, now_ms + PID1_LOOK_MS);
+        else if (may_be_killed(j))
+            due = AGX_MIN(due, j->kill_at_ms);
+    }
+    if (due == UINT64_MAX)
+        return -1;
+    return due <= now_ms ? 0 : (int)AGX_MIN(due - now_ms, INT32_MAX);
+}
+
+bool agx_cmds_busy(const struct agx_pid1 *p)
+{
+    for (unsigned i = 0; i < p->jobs_high; i++) {
+        const struct agx_job *j = &p->jobs[i];
+
+        if (j->used && (!j->cmd || (j->cmd->state != CMD_EXITED && j->cmd->state != CMD_REFUSED)))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t microseconds(struct timeval t)
+{
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage)
+{
+    for (unsigned i = 0; i < p->jobs_high; i++) {
+        struct agx_job *j = &p->jobs[i];
+        struct agx_cmd *c = j->cmd;
+
+        if (!j->used || !c || j->reaped || j->pid != pid)
+            continue;
+        if (j->report_fd >= 0)
+            agx_cmd_reported(p, j); /* what it said comes before its end */
+        j->reaped = true;
+        c->signo = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
+        c->exit_code = c->signo ? 128 + (int)c->signo : WEXITSTATUS(status);
+        c->usage =
+            (struct agx_init_usage){ microseconds(usage->ru_utime), microseconds(usage->ru_stime),
+                                     (uint64_t)usage->ru_maxrss };
+        if (c->state != CMD_REFUSING)
+            c->state = CMD_ENDING;
+        look_at(p, j);
+        return;
+    }
+}
+
+/* Pipes that somebody outside of the session holds stay open, so that he is not killed by them. */
+static void keep_leftovers(struct agx_pid1 *p, struct agx_job *j)
+{
+    if (j->tty)
+        return; /* a terminal that is gone is nothing new to those on it */
+    agx_leftover_keep(p, AGX_TAKE_FD(j->out_fd));
+    agx_leftover_keep(p, AGX_TAKE_FD(j->err_fd));
+}
+
+static void complete(struct agx_pid1 *p, struct agx_job *j)
+{
+    struct agx_cmd *c = j->cmd;
+    bool asked = j->kill_at_ms > 0;
+
+    keep_leftovers(p, j);
+    for (unsigned i = 0; i < AGX_MOVER_STREAMS && !p->channel.stdio; i++)
+        j->mover.streams[i].data_fd = j->mover.streams[i].index_fd = -1; /* closed by the mover */
+    if (!c) {
+        agx_job_release(p, j);
+        return;
+    }
+    if (c->state == CMD_REFUSING) {
+        c->state = CMD_REFUSED;
+        agx_dispatch_owe(p, c, CMD_OWES_REFUSED | (asked ? CMD_OWES_GONE : 0));
+        if (!c->queued)
+            agx_cmd_forget(p, c); /* nobody is there to be told: whoever asks tries again */
+        return;
+    }
+    c->state = CMD_EXITED;
+    if (!p->channel.stdio)
+        agx_job_release(p, j);
+    else
+        agx_dispatch_owe(p, c, CMD_OWES_OUTPUT);
+    agx_dispatch_owe(p, c, CMD_OWES_EXITED | (asked ? CMD_OWES_GONE : 0));
+}
+
+void agx_cmd_moved(struct agx_pid1 *p, struct agx_job *j)
+{
+    atomic_store(&j->mover.news, false);
+    if (!j->used)
+        return;
+    if (atomic_load(&j->mover.done)) {
+        if (!j->cmd || j->cmd->state == CMD_FLUSHING || j->cmd->state == CMD_REFUSING)
+            complete(p, j);
+    } else if (j->cmd && p->channel.stdio) {
+        agx_dispatch_owe(p, j->cmd, CMD_OWES_OUTPUT);
+    }
+}

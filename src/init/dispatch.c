@@ -1,0 +1,291 @@
+/*
+ * dispatch.c: what the daemon asks for, and what it is told.
+ *
+ * Nothing waits in a queue of messages. What a command owes the daemon is a few bits of its record,
+ * and an answer that belongs to no record stops reading until it is sent. So a daemon that does not
+ * read costs no memory, whatever it asks for.
+ */
+#include "init/pid1.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { SENDS_TURN = 64 }; /* then others get their turn */
+
+static void set_reply(struct agx_pid1 *p, enum agx_init_kind kind, struct agx_str id)
+{
+    struct agx_reply *r = &p->reply;
+
+    memcpy(r->id, id.ptr, id.len);
+    r->msg = (struct agx_init_msg){ .kind = kind, .id = { r->id, id.len } };
+    r->due = true;
+}
+
+/* The newest daemon wins. It asks for what it knows; nothing is told on its own. */
+static void on_hello(struct agx_pid1 *p, const struct agx_init_msg *m)
+{
+    while (p->owing_head != PID1_NONE) {
+        struct agx_cmd *c = &p->cmds[p->owing_head];
+
+        p->owing_head = c->owing_next;
+        c->queued = false;
+        c->owes = 0;
+        if (c->forget || c->state == CMD_REFUSED)
+            agx_cmd_forget(p, c);
+    }
+    p->owing_tail = PID1_NONE;
+    p->epoch++;
+    p->reply = (struct agx_reply){
+        .due = true,
+        .msg = { .kind = AGX_INIT_WELCOME,
+                 .nonce = m->nonce,
+                 .pid = (uint32_t)getpid(),
+                 .running = p->n_jobs,
+                 .held = p->n_cmds },
+    };
+}
+
+void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
+{
+    uint16_t index = (uint16_t)(c - p->cmds);
+
+    if (c->epoch != p->epoch)
+        return;
+    c->owes |= (uint8_t)what;
+    if (c->queued)
+        return;
+    c->queued = true;
+    c->owing_next = PID1_NONE;
+    if (p->owing_head == PID1_NONE)
+        p->owing_head = index;
+    else
+        p->cmds[p->owing_tail].owing_next = index;
+    p->owing_tail = index;
+}
+
+/* The daemon asks for it on this connection: how does it stand? */
+static void tell_state(struct agx_pid1 *p, struct agx_cmd *c)
+{
+    c->epoch = p->epoch;
+    if (p->channel.stdio && c->state != CMD_REFUSED)
+        agx_dispatch_owe(p, c, CMD_OWES_OUTPUT);
+    if (c->state == CMD_EXITED)
+        agx_dispatch_owe(p, c, CMD_OWES_EXITED);
+    else if (c->state == CMD_REFUSED)
+        agx_dispatch_owe(p, c, CMD_OWES_REFUSED);
+    else if (c->state == CMD_RUNNING || c->state == CMD_ENDING || c->state == CMD_FLUSHING)
+        agx_dispatch_owe(p, c, CMD_OWES_STARTED);
+}
+
+static void on_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds)
+{
+    struct agx_cmd *c = agx_cmd_find(p, m->id);
+    struct agx_reply *r = &p->reply;
+    uint32_t code;
+
+    if (c) {
+        tell_state(p, c);
+        return;
+    }
+    if (agx_cmd_start(p, m, fds, n_fds, &code, r->text))
+        return;
+    set_reply(p, AGX_INIT_REFUSED, m->id);
+    r->msg.code = code;
+    r->msg.data = agx_str_from(r->text);
+}
+
+static void on_query(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+{
+    struct agx_job *j;
+
+    if (!c) {
+        set_reply(p, AGX_INIT_UNKNOWN, m->id);
+        return;
+    }
+    j = agx_cmd_job(p, c);
+    if (j && p->channel.stdio) {
+        j->sent[AGX_MOVER_OUT] = m->offset;
+        j->sent[AGX_MOVER_ERR] = m->err_offset;
+        j->sent_eof[AGX_MOVER_OUT] = j->sent_eof[AGX_MOVER_ERR] = false;
+    }
+    tell_state(p, c);
+}
+
+static void on_kill(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+{
+    if (!c) {
+        set_reply(p, AGX_INIT_GONE, m->id);
+        return;
+    }
+    c->epoch = p->epoch;
+    if (c->state == CMD_EXITED || c->state == CMD_REFUSED)
+        agx_dispatch_owe(p, c, CMD_OWES_GONE);
+    else
+        agx_cmd_kill(p, c, m->grace_ms);
+}
+
+static void on_signal(struct agx_pid1 *p, const struct agx_cmd *c, uint32_t signo)
+{
+    const struct agx_job *j = c ? agx_cmd_job(p, c) : NULL;
+
+    if (j && !j->reaped && signo < NSIG)
+        (void)kill(-j->pid, (int)signo);
+}
+
+static void on_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+{
+    if (c) {
+        c->epoch = p->epoch;
+        agx_cmd_input(p, c, m);
+        return;
+    }
+    set_reply(p, AGX_INIT_TAKEN, m->id);
+    p->reply.msg.code = AGX_NOT_FOUND;
+}
+
+static void on_stop(struct agx_pid1 *p, uint64_t grace_ms)
+{
+    if (p->main_pid == 0) {
+        agx_pid1_end(p, 0);
+        return;
+    }
+    (void)kill(p->main_pid, SIGTERM);
+    agx_pid1_kill_main_in(p, grace_ms);
+}
+
+void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds)
+{
+    struct agx_cmd *c = m->id.len > 0 ? agx_cmd_find(p, m->id) : NULL;
+
+    switch (m->kind) {
+    case AGX_INIT_HELLO:
+        on_hello(p, m);
+        break;
+    case AGX_INIT_START:
+        on_start(p, m, fds, n_fds);
+        break;
+    case AGX_INIT_QUERY:
+        on_query(p, c, m);
+        break;
+    case AGX_INIT_KILL:
+        on_kill(p, c, m);
+        break;
+    case AGX_INIT_SIGNAL:
+        on_signal(p, c, m->signo);
+        break;
+    case AGX_INIT_INPUT:
+        on_input(p, c, m);
+        break;
+    case AGX_INIT_RESIZE:
+        if (c)
+            agx_cmd_resize(p, c, m->rows, m->cols);
+        break;
+    case AGX_INIT_FORGET:
+        if (c && c->state == CMD_EXITED)
+            agx_cmd_forget(p, c);
+        break;
+    case AGX_INIT_STOP:
+        on_stop(p, m->grace_ms);
+        break;
+    default: /* what only init says */
+        break;
+    }
+}
+
+static bool send_exited(struct agx_pid1 *p, const struct agx_cmd *c)
+{
+    const struct agx_init_msg m = { .kind = AGX_INIT_EXITED,
+                                    .id = { c->id, c->id_len },
+                                    .exit_code = c->exit_code,
+                                    .signo = c->signo,
+                                    .usage = c->usage };
+
+    return agx_channel_send(p, &m);
+}
+
+static bool send_refused(struct agx_pid1 *p, const struct agx_cmd *c)
+{
+    const struct agx_spawn_report *r = &agx_cmd_job(p, c)->report;
+    const struct agx_init_msg m = { .kind = AGX_INIT_REFUSED,
+                                    .id = { c->id, c->id_len },
+                                    .code = r->code,
+                                    .data = agx_str_from(r->text) };
+
+    return agx_channel_send(p, &m);
+}
+
+static bool send_one(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
+{
+    struct agx_init_msg m = { .id = { c->id, c->id_len } };
+
+    switch (what) {
+    case CMD_OWES_STARTED:
+        m.kind = AGX_INIT_STARTED;
+        break;
+    case CMD_OWES_TAKEN:
+        m.kind = AGX_INIT_TAKEN;
+        m.code = c->taken_code;
+        break;
+    case CMD_OWES_REFUSED:
+        return send_refused(p, c);
+    case CMD_OWES_EXITED:
+        return send_exited(p, c);
+    default:
+        m.kind = AGX_INIT_GONE;
+    }
+    return agx_channel_send(p, &m);
+}
+
+/* Whatever can be sent now. PUSH_MORE: others first. */
+static enum agx_push settle(struct agx_pid1 *p, struct agx_cmd *c)
+{
+    while (c->owes) {
+        unsigned what = c->owes & -(unsigned)c->owes;
+        enum agx_push r = PUSH_DONE;
+
+        if (what == CMD_OWES_OUTPUT)
+            r = agx_cmd_push(p, c);
+        else if (!send_one(p, c, what))
+            r = PUSH_BLOCKED;
+        if (r != PUSH_DONE)
+            return r;
+        c->owes &= (uint8_t)~what;
+        if (c->epoch != p->epoch)
+            c->owes = 0; /* the daemon has gone meanwhile */
+    }
+    return PUSH_DONE;
+}
+
+static void flush_first(struct agx_pid1 *p)
+{
+    struct agx_cmd *c = &p->cmds[p->owing_head];
+    enum agx_push r = settle(p, c);
+    unsigned left = c->owes;
+
+    if (r == PUSH_BLOCKED)
+        return;
+    p->owing_head = c->owing_next;
+    if (p->owing_head == PID1_NONE)
+        p->owing_tail = PID1_NONE;
+    c->queued = false;
+    c->owes = 0;
+    if (left)
+        agx_dispatch_owe(p, c, left);
+    else if (c->forget || c->state == CMD_REFUSED)
+        agx_cmd_forget(p, c); /* whoever asks for what was refused is told anew */
+}
+
+void agx_dispatch_flush(struct agx_pid1 *p)
+{
+    if (p->reply.due && agx_channel_send(p, &p->reply.msg))
+        p->reply.due = false;
+    for (unsigned i = 0; i < SENDS_TURN && agx_dispatch_can_send(p); i++)
+        flush_first(p);
+}
+
+bool agx_dispatch_can_send(const struct agx_pid1 *p)
+{
+    return !p->reply.due && !p->channel.blocked && p->owing_head != PID1_NONE;
+}

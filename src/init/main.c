@@ -1,0 +1,351 @@
+/*
+ * main.c: agentix-init: options, the main process, the loop.
+ *
+ *     agentix-init [--control pidfd|stdio] [--user USER] [--keep-home] [--commands N]
+ *                  [-- COMMAND ARGUMENT...]
+ *
+ * As PID 1 it ends when the main process does, with its code; the kernel then ends whatever is
+ * left.
+ */
+#include "init/pid1.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/banned.h"
+
+enum {
+    EXIT_USAGE = 125, /* as an engine says that it could not even begin */
+    EVENTS_TURN = 64,
+    REAPS_TURN = 1024, /* then others get their turn */
+    ENDING_MS =
+        2000, /* for logs and reports when the sandbox is over: an engine waits for longer */
+};
+
+struct options {
+    bool stdio, keep_home;
+    const char *user;
+    unsigned commands;
+    char **argv; /* NULL: no main process */
+};
+
+static struct agx_pid1 pid1;
+
+static _Noreturn void die(const char *what, const char *why)
+{
+    dprintf(2, "agentix-init: %s: %s\n", what, why);
+    _exit(EXIT_USAGE);
+}
+
+static _Noreturn void die_errno(const char *what)
+{
+    die(what, strerror(errno));
+}
+
+/* False: it is no option of ours. */
+static bool take_option(struct options *o, const char *name, const char *value)
+{
+    uint64_t n;
+
+    if (strcmp(name, "--control") == 0 && value &&
+        (strcmp(value, "pidfd") == 0 || strcmp(value, "stdio") == 0))
+        o->stdio = value[0] == 's';
+    else if (strcmp(name, "--user") == 0 && value)
+        o->user = value;
+    else if (strcmp(name, "--commands") == 0 && value &&
+             agx_parse_u64(agx_str_from(value), PID1_RECS_MAX, &n) && n > 0)
+        o->commands = (unsigned)n;
+    else
+        return false;
+    return true;
+}
+
+static void parse_options(struct options *o, int argc, char **argv)
+{
+    *o = (struct options){ .user = "", .commands = PID1_RECS_MAX };
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            o->argv = argv[i + 1] ? argv + i + 1 : NULL;
+            return;
+        }
+        if (strcmp(argv[i], "--version") == 0) {
+            dprintf(1, "agentix-init %s\n", AGX_VERSION);
+            _exit(0);
+        }
+        if (strcmp(argv[i], "--keep-home") == 0)
+            o->keep_home = true;
+        else if (take_option(o, argv[i], argv[i + 1]))
+            i++;
+        else
+            die("no such option, or a bad value", argv[i]);
+    }
+}
+
+bool agx_pid1_watch(struct agx_pid1 *p, int fd, uint32_t events, enum agx_source source,
+                    unsigned index)
+{
+    struct epoll_event e = { .events = events, .data.u64 = (uint64_t)source << 32 | index };
+
+    return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+/* The first three descriptors and the one that daemons take are in use whatever happens: no other
+ * may get their numbers. */
+static void settle_descriptors(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR);
+        if (fd < 0)
+            fd = memfd_create("none", 0);
+    } while (fd >= 0 && fd < AGX_INIT_CONTROL_FD);
+    if (fd > AGX_INIT_CONTROL_FD)
+        agx_closep(&fd);
+}
+
+/* All signals come by descriptor. Those that tell of our own writes come as errors. */
+static void block_signals(struct agx_pid1 *p)
+{
+    sigset_t all;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGTTIN, SIG_IGN);
+    (void)signal(SIGTTOU, SIG_IGN);
+    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, no child could be waited for */
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    p->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (p->signal_fd < 0 || !agx_pid1_watch(p, p->signal_fd, EPOLLIN, SOURCE_SIGNAL, 0))
+        die_errno("signals");
+}
+
+/* What is opened by path is opened here, before any code of the sandbox runs. */
+static void open_parts(struct agx_pid1 *p, const struct options *o)
+{
+    const char *why;
+
+    p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (p->epoll_fd < 0)
+        die_errno("epoll");
+    if (!agx_channel_open(p, o->stdio, &why))
+        die("control channel", why);
+    block_signals(p);
+    if (pipe2(p->notify_fd, O_CLOEXEC) < 0 || fcntl(p->notify_fd[0], F_SETFL, O_NONBLOCK) < 0 ||
+        !agx_pid1_watch(p, p->notify_fd[0], EPOLLIN, SOURCE_NOTIFY, 0))
+        die_errno("pipe");
+    p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    p->pts_fd = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (p->null_fd < 0) { /* an empty pipe reads the same */
+        int empty[2];
+
+        if (pipe2(empty, O_CLOEXEC) < 0)
+            die_errno("pipe");
+        agx_closep(&empty[1]);
+        p->null_fd = empty[0];
+    }
+}
+
+/* The engine sets HOME for the user that init runs as, which is not the command's. */
+static void set_base_env(struct agx_pid1 *p, bool keep_home)
+{
+    if (!keep_home)
+        (void)unsetenv("HOME");
+    p->base_env = environ;
+}
+
+static void start_main(struct agx_pid1 *p, const struct options *o)
+{
+    mode_t mask = umask(0);
+    const struct agx_spawn s = {
+        .in_fd = o->stdio ? p->null_fd : -1,
+        .out_fd = o->stdio ? 2 : -1, /* the output is the daemon's channel */
+        .err_fd = -1,
+        .report_fd = -1,
+        .is_main = true,
+        .user = agx_str_from(o->user),
+        .umask = mask,
+        .main_argv = o->argv,
+        .base_env = p->base_env,
+    };
+
+    (void)umask(mask);
+    if (!o->argv)
+        return;
+    p->main_pid = agx_spawn(&s);
+    if (p->main_pid < 0)
+        die_errno("main process");
+}
+
+void agx_pid1_kill_main_in(struct agx_pid1 *p, uint64_t grace_ms)
+{
+    p->main_kill_at_ms = agx_clock_ms() + AGX_MIN(grace_ms, UINT32_MAX);
+}
+
+void agx_pid1_end(struct agx_pid1 *p, int exit_code)
+{
+    if (p->ending)
+        return;
+    p->ending = true;
+    p->exit_code = exit_code;
+    p->ending_until_ms = agx_clock_ms() + ENDING_MS;
+    p->main_kill_at_ms = 0;
+    if (getpid() == 1)
+        (void)kill(-1, SIGKILL); /* everything of this namespace but us */
+    for (unsigned i = 0; i < p->jobs_high; i++) {
+        if (p->jobs[i].used && p->jobs[i].cmd && p->jobs[i].cmd->state < CMD_FLUSHING)
+            agx_cmd_kill(p, p->jobs[i].cmd, 0);
+    }
+}
+
+static void reap(struct agx_pid1 *p)
+{
+    struct rusage usage;
+    int status;
+
+    for (unsigned i = 0; i < REAPS_TURN; i++) {
+        pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+
+        if (pid <= 0)
+            break;
+        if (pid == p->main_pid) {
+            p->main_pid = 0;
+            agx_pid1_end(p, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+        } else {
+            agx_cmd_reaped(p, pid, status, &usage);
+        }
+    }
+    agx_cmds_look(p, agx_clock_ms()); /* the last of a session may have been among them */
+}
+
+static void on_signals(struct agx_pid1 *p)
+{
+    struct signalfd_siginfo info;
+
+    while (read(p->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        int signo = (int)info.ssi_signo;
+
+        if (signo == SIGCHLD)
+            continue; /* they coalesce: every turn reaps */
+        if (p->main_pid > 0)
+            (void)kill(p->main_pid, signo);
+        else if (signo == SIGTERM || signo == SIGINT || signo == SIGQUIT)
+            agx_pid1_end(p, 0);
+    }
+}
+
+static void on_notify(struct agx_pid1 *p)
+{
+    uint16_t tags[256];
+    ssize_t n = read(p->notify_fd[0], tags, sizeof(tags));
+
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof(tags[0]); i++)
+        agx_cmd_moved(p, &p->jobs[tags[i]]);
+}
+
+static void on_event(struct agx_pid1 *p, const struct epoll_event *e)
+{
+    unsigned index = (unsigned)(e->data.u64 & UINT32_MAX);
+
+    switch ((enum agx_source)(e->data.u64 >> 32)) {
+    case SOURCE_SIGNAL:
+        on_signals(p);
+        break;
+    case SOURCE_CHANNEL:
+        if (e->events & EPOLLOUT)
+            agx_channel_writable(p);
+        if (e->events & (EPOLLHUP | EPOLLERR))
+            agx_channel_hung_up(p);
+        else if (e->events & EPOLLIN)
+            agx_channel_readable(p, false);
+        break;
+    case SOURCE_CHANNEL_OUT:
+        if (e->events & EPOLLERR)
+            agx_channel_hung_up(p);
+        else
+            agx_channel_writable(p);
+        break;
+    case SOURCE_SPARE:
+        agx_channel_readable(p, true);
+        break;
+    case SOURCE_NOTIFY:
+        on_notify(p);
+        break;
+    case SOURCE_REPORT:
+        if (p->jobs[index].used && p->jobs[index].report_fd >= 0)
+            agx_cmd_reported(p, &p->jobs[index]);
+        break;
+    case SOURCE_INPUT:
+        if (p->jobs[index].used && p->jobs[index].input_watched)
+            agx_cmd_feed(p, &p->jobs[index]);
+        break;
+    case SOURCE_LEFTOVER:
+        if (p->leftovers[index] >= 0)
+            agx_leftover_read(p, index);
+        break;
+    }
+}
+
+static int wait_ms(const struct agx_pid1 *p)
+{
+    uint64_t now_ms = agx_clock_ms();
+
+    if (agx_dispatch_can_send(p) || (p->channel.more && !p->reply.due))
+        return 0;
+    if (p->ending)
+        return 20;
+    return agx_cmds_wait_ms(p, now_ms);
+}
+
+static bool is_over(const struct agx_pid1 *p)
+{
+    if (!p->ending)
+        return false;
+    if (agx_clock_ms() >= p->ending_until_ms)
+        return true;
+    return !agx_cmds_busy(p) && !agx_dispatch_can_send(p);
+}
+
+static void turn(struct agx_pid1 *p)
+{
+    struct epoll_event events[EVENTS_TURN];
+    int n = epoll_wait(p->epoll_fd, events, EVENTS_TURN, wait_ms(p));
+
+    for (int i = 0; i < n; i++)
+        on_event(p, &events[i]);
+    if (p->channel.more && !p->reply.due)
+        agx_channel_readable(p, false);
+    reap(p);
+    agx_dispatch_flush(p);
+    agx_channel_rest(p);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+
+    /* First of all: from here on code in the sandbox can neither trace us nor take what we hold. */
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        die_errno("become non-dumpable");
+    parse_options(&o, argc, argv);
+    settle_descriptors();
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 we are that anyway */
+    agx_cmds_init(&pid1, o.commands);
+    open_parts(&pid1, &o);
+    set_base_env(&pid1, o.keep_home);
+    start_main(&pid1, &o);
+    while (!is_over(&pid1))
+        turn(&pid1);
+    _exit(pid1.exit_code);
+}

@@ -1,0 +1,459 @@
+/* The link to init, and commands, with init as an ordinary process. */
+#include "tests/support/init.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+TEST(command_writes_its_logs_and_its_end_is_told)
+{
+    struct test_init t;
+    struct test_init_news end;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", "echo out; echo err >&2; exit 3"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
+    end = test_init_wait(&t, AGX_INIT_EXITED, "one");
+    ASSERT_INT(3, end.exit_code);
+    ASSERT_INT(0, end.signo);
+    ASSERT_TRUE(end.usage.max_rss_kib > 0);
+    test_init_read_logs(&t);
+    ASSERT_CSTR("out\n", t.out);
+    ASSERT_CSTR("err\n", t.err);
+    test_init_close(&t);
+}
+
+TEST(signal_that_ends_a_command_is_its_code_less_128)
+{
+    struct test_init_news end;
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", "kill -9 $$"));
+    end = test_init_wait(&t, AGX_INIT_EXITED, "one");
+    ASSERT_INT(137, end.exit_code);
+    ASSERT_INT(9, end.signo);
+    test_init_close(&t);
+}
+
+TEST(command_that_is_not_there_is_127_and_one_that_cannot_run_126)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_run(&t, "one", "no-such-command");
+    ASSERT_INT(127, t.exit_code);
+    ASSERT_CSTR("agentix: no-such-command: not found\n", t.err);
+    test_init_run(&t, "two", "/etc/passwd");
+    ASSERT_INT(126, t.exit_code);
+    ASSERT_CSTR("agentix: /etc/passwd: Permission denied\n", t.err);
+    test_init_run(&t, "three", "/etc");
+    ASSERT_INT(126, t.exit_code);
+    test_init_run(&t, "four", "");
+    ASSERT_INT(127, t.exit_code);
+    test_init_close(&t);
+}
+
+TEST(user_that_is_not_there_is_refused_with_the_reason)
+{
+    const struct test_cmd cmd = { .user = "no-such-user" };
+    struct test_init_news refused;
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", &cmd, TEST_ARGV("true"));
+    refused = test_init_wait(&t, AGX_INIT_REFUSED, "one");
+    ASSERT_INT(AGX_FAILED_PRECONDITION, refused.code);
+    ASSERT_CSTR("user 'no-such-user': no such user", refused.text);
+    /* Nothing is remembered of it. */
+    test_init_ask(&t, AGX_INIT_QUERY, "one");
+    (void)test_init_wait(&t, AGX_INIT_UNKNOWN, "one");
+    test_init_close(&t);
+}
+
+TEST(command_has_its_user_directory_umask_limits_and_environment)
+{
+    const struct agx_init_rlimit files = { 7 /* RLIMIT_NOFILE */, 50, 60 };
+    char cwd[] = "/tmp/agx-init-XXXXXX", deep[64];
+    const struct test_cmd cmd = { .user = "65534:12",
+                                  .cwd = deep,
+                                  .env = TEST_ARGV("A=b", "HOME=/x"),
+                                  .umask = 0137,
+                                  .flags = AGX_INIT_UMASK,
+                                  .rlimit = &files };
+    struct test_init t;
+    char want[256];
+
+    ASSERT_NOT_NULL(mkdtemp(cwd));
+    ASSERT_INT(0, chmod(cwd, 0755));
+    (void)snprintf(deep, sizeof(deep), "%s/a/b", cwd);
+    test_init_open(&t, NULL);
+    test_init_exec(&t, "one", &cmd,
+                   TEST_ARGV("/bin/sh", "-c",
+                             "id -u; id -G; pwd; umask; ulimit -n; echo $A $HOME $PATH; "
+                             "stat -c %u.%g $PWD"));
+    (void)snprintf(want, sizeof(want),
+                   "65534\n12\n%s\n0137\n50\n"
+                   "b /x /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+                   "65534.12\n",
+                   deep);
+    ASSERT_CSTR(want, t.out);
+    ASSERT_INT(0, t.exit_code);
+    test_init_run(&t, "two", "rm", "-r", cwd);
+    test_init_close(&t);
+}
+
+TEST(command_is_alone_in_a_session_with_no_descriptor_of_init)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_run(&t, "one", "sh", "-c",
+                  "ls /proc/self/fd | tr '\\n' ' '; "
+                  "awk '{print $1 == $5, $1 == $6}' /proc/$$/stat; "
+                  "grep -E 'SigBlk|SigIgn' /proc/self/status | grep -c 0000000000000000");
+    /* ls has 3 open for the directory itself. */
+    ASSERT_CSTR("0 1 2 3 1 1\n2\n", t.out);
+    test_init_close(&t);
+}
+
+static void send_input(struct test_init *t, const char *id, const char *text, bool eof)
+{
+    const struct agx_init_msg m = { .kind = AGX_INIT_INPUT,
+                                    .id = agx_str_from(id),
+                                    .flags = eof ? AGX_INIT_EOF : 0,
+                                    .data = agx_str_from(text) };
+
+    test_init_send(t, &m);
+}
+
+TEST(input_reaches_the_command_and_ends)
+{
+    const struct test_cmd cmd = { .flags = AGX_INIT_STDIN };
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", &cmd, TEST_ARGV("cat"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
+    send_input(&t, "one", "hello ", false);
+    ASSERT_INT(AGX_OK, test_init_wait(&t, AGX_INIT_TAKEN, "one").code);
+    send_input(&t, "one", "world", true);
+    ASSERT_INT(AGX_OK, test_init_wait(&t, AGX_INIT_TAKEN, "one").code);
+    ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    test_init_read_logs(&t);
+    ASSERT_CSTR("hello world", t.out);
+    send_input(&t, "one", "late", false);
+    ASSERT_INT(AGX_NOT_FOUND, test_init_wait(&t, AGX_INIT_TAKEN, "one").code);
+    send_input(&t, "none", "late", false);
+    ASSERT_INT(AGX_NOT_FOUND, test_init_wait(&t, AGX_INIT_TAKEN, "none").code);
+    test_init_close(&t);
+}
+
+TEST(input_that_nobody_reads_waits_without_holding_up_others)
+{
+    static char big[AGX_INIT_DATA_MAX + 1];
+    const struct test_cmd cmd = { .flags = AGX_INIT_STDIN };
+    struct test_init t;
+
+    memset(big, 'x', sizeof(big) - 1);
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", &cmd, TEST_ARGV("sleep", "1000"));
+    for (int i = 0; i < 4; i++) { /* a pipe takes as much */
+        send_input(&t, "one", big, false);
+        (void)test_init_wait(&t, AGX_INIT_TAKEN, "one");
+    }
+    send_input(&t, "one", big, false);
+    test_init_run(&t, "two", "true");
+    ASSERT_FALSE(test_init_has(&t, AGX_INIT_TAKEN, "one"));
+    test_init_ask(&t, AGX_INIT_KILL, "one");
+    ASSERT_INT(AGX_NOT_FOUND, test_init_wait(&t, AGX_INIT_TAKEN, "one").code);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "one");
+    test_init_close(&t);
+}
+
+TEST(terminal_has_a_size_that_changes)
+{
+    const struct test_cmd cmd = { .flags = AGX_INIT_TTY, .rows = 10, .cols = 20 };
+    struct test_init t;
+
+    if (access("/dev/pts/ptmx", R_OK) < 0)
+        SKIP("no /dev/pts/ptmx");
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", &cmd,
+                    TEST_ARGV("sh", "-c",
+                              "stty size; tty >/dev/null && read x; stty size; "
+                              "echo $TERM; read y; echo end"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
+    test_init_send(&t, &(struct agx_init_msg){
+                           .kind = AGX_INIT_RESIZE, .id = AGX_STR("one"), .rows = 30, .cols = 40 });
+    test_init_pass(&t, 100);
+    send_input(&t, "one", "go\n", false);
+    (void)test_init_wait(&t, AGX_INIT_TAKEN, "one");
+    send_input(&t, "one", "", true);
+    ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    test_init_read_logs(&t);
+    ASSERT_NOT_NULL(strstr(t.out, "30 40\r\n"));
+    ASSERT_NOT_NULL(strstr(t.out, "xterm\r\nend\r\n"));
+    test_init_close(&t);
+}
+
+TEST(starting_what_was_started_adopts_it)
+{
+    char path[] = "/tmp/agx-init-XXXXXX", script[128];
+    struct test_init t;
+    struct stat st;
+
+    (void)close(mkstemp(path));
+    (void)snprintf(script, sizeof(script), "echo >> %s", path);
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", script));
+    (void)test_init_wait(&t, AGX_INIT_EXITED, "one");
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", script));
+    (void)test_init_wait(&t, AGX_INIT_EXITED, "one");
+    ASSERT_INT(0, stat(path, &st));
+    ASSERT_INT(1, st.st_size);
+    (void)unlink(path);
+    test_init_close(&t);
+}
+
+TEST(end_is_kept_for_the_next_daemon_until_it_is_forgotten)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", "exit 7"));
+    test_init_begin(&t, "two", NULL, TEST_ARGV("sleep", "1000"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "two");
+    (void)test_init_wait(&t, AGX_INIT_EXITED, "one");
+    test_init_disconnect(&t);
+    test_init_connect(&t);
+    ASSERT_INT(2, t.n_ready);
+    test_init_ask(&t, AGX_INIT_QUERY, "one");
+    ASSERT_INT(7, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    test_init_ask(&t, AGX_INIT_QUERY, "two");
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "two");
+    test_init_ask(&t, AGX_INIT_FORGET, "one");
+    test_init_ask(&t, AGX_INIT_FORGET, "two"); /* runs: not forgotten */
+    test_init_ask(&t, AGX_INIT_QUERY, "one");
+    (void)test_init_wait(&t, AGX_INIT_UNKNOWN, "one");
+    test_init_ask(&t, AGX_INIT_KILL, "two");
+    ASSERT_INT(137, test_init_wait(&t, AGX_INIT_EXITED, "two").exit_code);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "two");
+    test_init_close(&t);
+}
+
+static void kill_with(struct test_init *t, const char *id, uint64_t grace_ms)
+{
+    test_init_send(t, &(struct agx_init_msg){
+                          .kind = AGX_INIT_KILL, .id = agx_str_from(id), .grace_ms = grace_ms });
+}
+
+TEST(kill_is_term_and_after_the_grace_kill)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "mild", NULL,
+                    TEST_ARGV("sh", "-c", "trap 'exit 5' TERM; echo; sleep 1000 & wait"));
+    test_init_begin(&t, "stubborn", NULL,
+                    TEST_ARGV("sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "mild");
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "stubborn");
+    test_init_pass(&t, 300); /* for the traps */
+    kill_with(&t, "mild", 20000);
+    ASSERT_INT(5, test_init_wait(&t, AGX_INIT_EXITED, "mild").exit_code);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "mild");
+    kill_with(&t, "stubborn", 200);
+    ASSERT_INT(137, test_init_wait(&t, AGX_INIT_EXITED, "stubborn").exit_code);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "stubborn");
+    kill_with(&t, "none", 0);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "none");
+    test_init_close(&t);
+}
+
+TEST(kill_reaches_other_groups_of_the_session)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    /* With job control each job is a group of its own. */
+    test_init_begin(&t, "one", NULL,
+                    TEST_ARGV("bash", "-c", "set -m; sleep 1000 & disown; echo $!"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
+    test_init_pass(&t, 500);
+    ASSERT_FALSE(test_init_has(&t, AGX_INIT_EXITED, "one")); /* the job is left */
+    kill_with(&t, "one", 5000);
+    ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "one");
+    test_init_close(&t);
+}
+
+TEST(command_ends_when_its_background_does)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", "(sleep 0.5; echo late) & exit 4"));
+    ASSERT_INT(4, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    test_init_read_logs(&t);
+    ASSERT_CSTR("late\n", t.out);
+    test_init_close(&t);
+}
+
+TEST(process_that_left_the_session_outlives_the_command_and_its_output_is_dropped)
+{
+    char path[] = "/tmp/agx-init-XXXXXX", script[256];
+    struct test_init t;
+    struct stat st;
+
+    (void)close(mkstemp(path));
+    (void)snprintf(script, sizeof(script),
+                   "echo now; setsid sh -c 'sleep 0.7; for i in 1 2 3; do echo late; done; "
+                   "echo alive > %s' & sleep 0.2",
+                   path);
+    test_init_open(&t, NULL);
+    test_init_run(&t, "one", "sh", "-c", script);
+    ASSERT_CSTR("now\n", t.out);
+    for (int i = 0; i < 100 && (stat(path, &st) < 0 || st.st_size == 0); i++)
+        test_init_pass(&t, 50);
+    ASSERT_INT(6, st.st_size);
+    (void)unlink(path);
+    test_init_close(&t);
+}
+
+TEST(large_command_goes_through_and_one_that_is_too_large_is_refused)
+{
+    static uint8_t words[4 << 20];
+    struct agx_init_msg m = {
+        .kind = AGX_INIT_START, .id = AGX_STR("one"), .out_head = 100, .err_head = 100
+    };
+    size_t at = agx_init_word_put(words, sizeof(words), AGX_STR("true"));
+    struct test_init_news news;
+    struct test_init t;
+    int fds[AGX_INIT_FDS_MAX];
+
+    m.argv.count = 1;
+    for (; at < (1 << 20); m.argv.count++)
+        at += agx_init_word_put(
+            words + at, sizeof(words) - at,
+            AGX_STR("a hundred bytes or so a hundred bytes or so a hundred bytes or so"));
+    m.argv.bytes = agx_str_bytes(words, at);
+    test_init_open(&t, NULL);
+    test_init_run(&t, "logs", "true");
+    for (int i = 0; i < AGX_INIT_FDS_MAX; i++)
+        fds[i] = t.log_fds[i];
+    ASSERT_OK(agx_initlink_send(t.link, &m, fds, AGX_INIT_FDS_MAX, NULL));
+    ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    for (; at < (5 << 19); m.argv.count++)
+        at += agx_init_word_put(
+            words + at, sizeof(words) - at,
+            AGX_STR("a hundred bytes or so a hundred bytes or so a hundred bytes or so"));
+    m.argv.bytes = agx_str_bytes(words, at);
+    m.id = AGX_STR("two");
+    ASSERT_OK(agx_initlink_send(t.link, &m, fds, AGX_INIT_FDS_MAX, NULL));
+    news = test_init_wait(&t, AGX_INIT_REFUSED, "two");
+    ASSERT_CSTR("start 'the command and its environment': Argument list too long", news.text);
+    test_init_close(&t);
+}
+
+TEST(endless_output_fills_neither_disk_nor_memory_and_delays_nobody)
+{
+    const struct test_cmd cmd = { .head_max = 100000, .tail_max = 100000 };
+    struct test_init t;
+    int data_fd;
+    struct stat st;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "flood", &cmd, TEST_ARGV("yes"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "flood");
+    data_fd = dup(t.log_fds[0]);
+    test_init_disconnect(&t); /* also while the daemon is dead */
+    (void)usleep(300000);
+    test_init_connect(&t);
+    test_init_run(&t, "other", "echo", "x");
+    ASSERT_CSTR("x\n", t.out);
+    ASSERT_INT(0, fstat(data_fd, &st));
+    ASSERT_INT(200000, st.st_size);
+    kill_with(&t, "flood", 1000);
+    (void)test_init_wait(&t, AGX_INIT_GONE, "flood");
+    (void)close(data_fd);
+    test_init_close(&t);
+}
+
+TEST(newer_daemon_takes_the_channel_over)
+{
+    struct test_init t, second;
+
+    test_init_open(&t, NULL);
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sleep", "0.3"));
+    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
+    second = t;
+    second.loop = test_loop_open();
+    second.link = NULL;
+    second.n_news = 0;
+    for (int i = 0; i < AGX_INIT_FDS_MAX; i++)
+        second.log_fds[i] = -1;
+    test_init_connect(&second);
+    test_init_ask(&second, AGX_INIT_QUERY, "one");
+    ASSERT_INT(0, test_init_wait(&second, AGX_INIT_EXITED, "one").exit_code);
+    ASSERT_FALSE(test_init_has(&t, AGX_INIT_EXITED, "one"));
+    test_init_disconnect(&second);
+    test_loop_close(second.loop);
+    test_init_close(&t);
+}
+
+TEST(commands_that_are_not_forgotten_are_bounded)
+{
+    struct test_init_news refused;
+    struct test_init t;
+    char id[16];
+
+    test_init_open(&t, TEST_ARGV("--commands", "5"));
+    for (int i = 0; i < 5; i++) {
+        (void)snprintf(id, sizeof(id), "exec-%d", i);
+        test_init_begin(&t, id, NULL, TEST_ARGV("true"));
+        (void)test_init_wait(&t, AGX_INIT_EXITED, id);
+    }
+    test_init_begin(&t, "more", NULL, TEST_ARGV("true"));
+    refused = test_init_wait(&t, AGX_INIT_REFUSED, "more");
+    ASSERT_INT(AGX_RESOURCE_EXHAUSTED, refused.code);
+    ASSERT_CSTR("5 commands are known and not forgotten, which is the limit", refused.text);
+    test_init_ask(&t, AGX_INIT_FORGET, "exec-3");
+    test_init_run(&t, "more", "true");
+    ASSERT_INT(0, t.exit_code);
+    test_init_close(&t);
+}
+
+TEST(end_of_init_is_told)
+{
+    struct test_init t;
+
+    test_init_open(&t, NULL);
+    test_init_send(&t, &(struct agx_init_msg){ .kind = AGX_INIT_STOP });
+    while (!t.lost)
+        agx_loop_run(t.loop);
+    ASSERT_INT(AGX_UNAVAILABLE, t.lost_code);
+    ASSERT_CODE(
+        AGX_UNAVAILABLE,
+        agx_initlink_send(t.link, &(struct agx_init_msg){ .kind = AGX_INIT_STOP }, NULL, 0, NULL));
+    ASSERT_INT(0, test_init_status(&t));
+    test_init_close(&t);
+}
+
+TEST(process_that_is_no_init_is_given_up)
+{
+    const struct test_init_params params = { .program = "/bin/sleep", .args = TEST_ARGV("1000") };
+    struct test_init t;
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    test_init_start(&t, &params);
+    t.connect_ms = 100;
+    test_init_connect(&t);
+    ASSERT_TRUE(t.lost);
+    ASSERT_INT(AGX_DEADLINE_EXCEEDED, t.lost_code);
+    test_init_close(&t);
+}
