@@ -379,6 +379,10 @@
 /* Sandboxes or execs that a list looks at in one go: about half a millisecond. */
 #define AGX_LIST_SLICE 128
 
+/* Events, and as many execs, of a purged sandbox that leave the store in one go: a millisecond or
+ * two of the loop, and a small part of a batch. */
+#define AGX_PURGE_PAGE 1000
+
 /* What lists, old events and the like may take of one turn of the loop, together. */
 #define AGX_SLICES_TURN_US 1000
 

@@ -13,6 +13,7 @@
 #include "daemon/drive.h"
 #include "daemon/engine_internal.h"
 #include "daemon/lookout.h"
+#include "daemon/purge.h"
 #include "daemon/timers.h"
 
 #include <assert.h>
@@ -224,6 +225,7 @@ static void settle(struct agx_change *c)
     if (c->purge) {
         agx_logs_purge(&e->logs, u->sandbox.id);
         agx_unit_bury(u);
+        agx_purge_go(e);
     } else if (!e->closing) {
         agx_timers_schedule(u);
         if (u->queue && !agx_heap_has(&u->retry.node))
@@ -345,7 +347,7 @@ static void on_stored(void *user, struct agx_error *error)
         agx_engine_close_on(e);
 }
 
-static int fill(struct agx_change *c, struct agx_store_batch *b, struct agx_error **err)
+static void fill(struct agx_change *c, struct agx_store_batch *b)
 {
     struct agx_unit *u = c->unit;
     struct agx_engine *e = u->engine;
@@ -353,8 +355,10 @@ static int fill(struct agx_change *c, struct agx_store_batch *b, struct agx_erro
 
     if (!u->born)
         agx_schema_put_sandbox(b, &u->sandbox);
-    if (c->purge)
-        return agx_schema_purge(e->config.store, b, u->sandbox.id, e->next_position, err);
+    if (c->purge) {
+        agx_schema_purge(b, u->sandbox.id, e->next_position);
+        return;
+    }
     agx_schema_put_life(b, &u->sandbox);
     for (size_t i = 0; i < c->events_len; i++) {
         c->events[i].position = ++position;
@@ -367,7 +371,6 @@ static int fill(struct agx_change *c, struct agx_store_batch *b, struct agx_erro
             agx_schema_reserve_exec(b, &x->exec);
         agx_schema_put_exec(b, &x->exec);
     }
-    return 0;
 }
 
 void agx_change_end(struct agx_change *c)
@@ -382,9 +385,8 @@ void agx_change_end(struct agx_change *c)
         return;
     }
     b = agx_store_batch_new();
-    r = fill(c, b, &error);
-    if (r == 0)
-        r = agx_store_commit(e->config.store, &b, on_stored, c, &error);
+    fill(c, b);
+    r = agx_store_commit(e->config.store, &b, on_stored, c, &error);
     if (r < 0) {
         fail(c, error);
         return;

@@ -48,6 +48,9 @@ struct agx_engine {
     size_t commits;                   /* under way */
     bool failing;                     /* the last one could not be stored */
     struct agx_feeds feeds;
+    bool purging;            /* a page of purge.c is on its way */
+    unsigned purge_failures; /* in a row */
+    struct agx_alarm purge_again;
     /* The backend. */
     struct agx_look *look; /* at all */
     uint64_t looks;        /* how many were begun */

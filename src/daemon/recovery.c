@@ -5,6 +5,7 @@
 #include "daemon/drive.h"
 #include "daemon/engine_internal.h"
 #include "daemon/lookout.h"
+#include "daemon/purge.h"
 #include "daemon/timers.h"
 
 #include <stdio.h>
@@ -244,6 +245,7 @@ void agx_recovery_start(struct agx_engine *e)
         agx_timers_schedule(u);
     }
     agx_logs_sweep(&e->logs, is_purged, e);
+    agx_purge_go(e);
     agx_lookout_start(e);
 }
 

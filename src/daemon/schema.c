@@ -18,6 +18,7 @@ static const char *const tables[AGX_TABLE_COUNT] = {
     [AGX_TABLE_SANDBOX_EXECS] = "sandbox_execs",
     [AGX_TABLE_ACTIVE_EXECS] = "active_execs",
     [AGX_TABLE_MARKS] = "marks",
+    [AGX_TABLE_PURGES] = "purges",
 };
 
 const struct agx_store_layout agx_schema_layout = { .tables = tables,
@@ -171,19 +172,37 @@ void agx_schema_put_event(struct agx_store_batch *b, const char *sandbox_id, uin
     agx_store_batch_put(b, AGX_TABLE_POSITIONS, key_str(&p), key_str(&k));
 }
 
+void agx_schema_purge(struct agx_store_batch *b, const char *sandbox_id, uint64_t position)
+{
+    struct key newest = key_of_position(position);
+
+    agx_store_batch_put(b, AGX_TABLE_MARKS, MARK_POSITION, key_str(&newest));
+    agx_store_batch_delete(b, AGX_TABLE_SPECS, agx_str_from(sandbox_id));
+    agx_store_batch_delete(b, AGX_TABLE_LIVES, agx_str_from(sandbox_id));
+    agx_store_batch_put(b, AGX_TABLE_PURGES, agx_str_from(sandbox_id), AGX_STR(""));
+}
+
+/* A page of what is left of a purged sandbox. */
+struct page {
+    struct agx_store_batch *batch;
+    size_t n;
+};
+
 static int purge_event(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
     struct agx_event_record record = { 0 };
     struct agx_error *unreadable = NULL;
+    struct page *page = user;
 
-    (void)key;
     (void)err;
     /* The place of one that cannot be read stays, and leads nowhere. */
     if (agx_event_record_decode(&record, value, &unreadable) == 0) {
         struct key p = key_of_position(record.position);
 
-        agx_store_batch_delete(user, AGX_TABLE_POSITIONS, key_str(&p));
+        agx_store_batch_delete(page->batch, AGX_TABLE_POSITIONS, key_str(&p));
     }
+    agx_store_batch_delete(page->batch, AGX_TABLE_EVENTS, key);
+    page->n++;
     agx_error_free(unreadable);
     agx_event_record_done(&record);
     return 0;
@@ -192,41 +211,60 @@ static int purge_event(void *user, struct agx_str key, struct agx_str value, str
 static int purge_exec(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
     size_t id = agx_str_find(key, '\0');
+    struct page *page = user;
 
     (void)value;
     (void)err;
     if (id < key.len)
-        agx_store_batch_delete(user, AGX_TABLE_EXECS, agx_str_skip(key, id + 1));
+        agx_store_batch_delete(page->batch, AGX_TABLE_EXECS, agx_str_skip(key, id + 1));
+    agx_store_batch_delete(page->batch, AGX_TABLE_SANDBOX_EXECS, key);
+    page->n++;
     return 0;
 }
 
-int agx_schema_purge(struct agx_store *st, struct agx_store_batch *b, const char *sandbox_id,
-                     uint64_t position, struct agx_error **err)
+static int take_id(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
-    struct key from, to, newest = key_of_position(position);
-    struct agx_store_range range = { .table = AGX_TABLE_EVENTS };
-    struct agx_error *damaged = NULL;
-    int r;
+    char *id = user;
 
-    range_of(sandbox_id, &from, &to);
-    range.from = key_str(&from);
-    range.to = key_str(&to);
-    r = agx_store_scan(st, &range, purge_event, b, &damaged);
-    if (r < 0 && r != -AGX_DATA_LOSS) {
-        agx_error_propagate(err, &damaged);
+    (void)value;
+    if (key.len > AGX_IDENT_MAX)
+        return agx_error_set(err, AGX_DATA_LOSS, "an id of %zu bytes is to be purged", key.len);
+    memcpy(id, key.ptr, key.len);
+    id[key.len] = '\0';
+    return 1;
+}
+
+int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_t limit,
+                          struct agx_error **err)
+{
+    struct agx_store_range range = { .table = AGX_TABLE_PURGES, .limit = 1 };
+    struct page page = { .batch = b };
+    struct agx_error *damaged = NULL;
+    char id[AGX_IDENT_MAX + 1] = "";
+    struct key from, to;
+    int r = agx_store_scan(st, &range, take_id, id, err);
+
+    if (r < 0 || id[0] == '\0')
         return r;
-    }
-    agx_error_free(damaged); /* what is damaged goes too */
+    range_of(id, &from, &to);
+    range = (struct agx_store_range){
+        .table = AGX_TABLE_EVENTS, .from = key_str(&from), .to = key_str(&to), .limit = limit
+    };
+    r = agx_store_scan(st, &range, purge_event, &page, &damaged);
+    if (r == -AGX_DATA_LOSS) /* what is damaged goes too */
+        agx_store_batch_delete_range(b, AGX_TABLE_EVENTS, range.from, range.to);
+    else if (r < 0)
+        agx_error_propagate(err, &damaged);
+    agx_error_free(damaged);
+    if (r < 0 && r != -AGX_DATA_LOSS)
+        return r;
     range.table = AGX_TABLE_SANDBOX_EXECS;
-    r = agx_store_scan(st, &range, purge_exec, b, err);
+    r = agx_store_scan(st, &range, purge_exec, &page, err);
     if (r < 0)
         return r;
-    agx_store_batch_put(b, AGX_TABLE_MARKS, MARK_POSITION, key_str(&newest));
-    agx_store_batch_delete_range(b, AGX_TABLE_EVENTS, range.from, range.to);
-    agx_store_batch_delete_range(b, AGX_TABLE_SANDBOX_EXECS, range.from, range.to);
-    agx_store_batch_delete(b, AGX_TABLE_SPECS, agx_str_from(sandbox_id));
-    agx_store_batch_delete(b, AGX_TABLE_LIVES, agx_str_from(sandbox_id));
-    return 0;
+    if (page.n == 0)
+        agx_store_batch_delete(b, AGX_TABLE_PURGES, agx_str_from(id));
+    return 1;
 }
 
 int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const char *id,

@@ -23,6 +23,7 @@ enum agx_table {
     AGX_TABLE_SANDBOX_EXECS,
     AGX_TABLE_ACTIVE_EXECS,
     AGX_TABLE_MARKS,
+    AGX_TABLE_PURGES,
     AGX_TABLE_COUNT,
 };
 
@@ -37,10 +38,14 @@ void agx_schema_reserve_exec(struct agx_store_batch *b, const struct agx_exec *x
 void agx_schema_put_exec(struct agx_store_batch *b, const struct agx_exec *x);
 void agx_schema_put_event(struct agx_store_batch *b, const char *sandbox_id, uint64_t position,
                           const struct agx_event *event);
-/* Everything of a sandbox but the reserved ids. `position` is the newest of all: it is kept, since
- * the event that had it may go. */
-int agx_schema_purge(struct agx_store *st, struct agx_store_batch *b, const char *sandbox_id,
-                     uint64_t position, struct agx_error **err) AGX_MUST_CHECK;
+/* The sandbox goes, but for its reserved id; its events and execs are noted down for
+ * agx_schema_purge_page(). `position` is the newest of all: it is kept, since the event that had it
+ * will go. */
+void agx_schema_purge(struct agx_store_batch *b, const char *sandbox_id, uint64_t position);
+/* Removes up to `limit` events and as many execs of a purged sandbox. 1: there may be more; 0:
+ * there was nothing. */
+int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_t limit,
+                          struct agx_error **err) AGX_MUST_CHECK;
 
 /* 1: the id was used, `table` says for what; 0: it is free. */
 int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const char *id,
