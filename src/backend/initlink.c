@@ -332,9 +332,10 @@ static struct packet *packet_new(const struct agx_init_msg *m)
 }
 
 /* The descriptors, as our own; first the packet's, if it is large. */
-static int add_fds(struct packet *q, const int *fds, size_t n_fds, struct agx_error **err)
+static int add_fds(struct packet *q, struct agx_str id, const int *fds, size_t n_fds,
+                   struct agx_error **err)
 {
-    static const struct agx_init_msg large = { .kind = AGX_INIT_LARGE };
+    const struct agx_init_msg large = { .kind = AGX_INIT_LARGE, .id = id };
 
     if (q->len > AGX_INIT_INLINE_MAX) {
         int fd = put_aside(q, err);
@@ -367,7 +368,7 @@ int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, cons
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
                              "a message for agentix-init is larger than %zu bytes",
                              AGX_INIT_PACKET_MAX);
-    r = add_fds(q, fds, n_fds, err);
+    r = add_fds(q, m->id, fds, n_fds, err);
     if (r == 0 && q->len > k->config.queue_max - k->queued)
         r = agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
                           "%zu bytes wait for agentix-init, the limit is %zu", k->queued,

@@ -10,8 +10,8 @@
 
 enum { HEAD = 4, FIELDS_MAX = 15, KINDS = AGX_INIT_OUTPUT + 1 };
 
-/* END closes a row; a kind without a row is none of ours, one without fields has EMPTY. */
-enum type { END, EMPTY, U32, U64, ID, TEXT, DATA, WORDS, LIMITS };
+/* END closes a row; a kind without a row is none of ours. */
+enum type { END, U32, U64, ID, TEXT, DATA, WORDS, LIMITS };
 
 struct field {
     enum type type;
@@ -36,7 +36,7 @@ static const struct field fields[KINDS][FIELDS_MAX] = {
     [AGX_INIT_RESIZE] = { F(ID, id), F(U32, rows), F(U32, cols) },
     [AGX_INIT_FORGET] = { F(ID, id) },
     [AGX_INIT_STOP] = { F(U64, grace_ms) },
-    [AGX_INIT_LARGE] = { { EMPTY, 0 } },
+    [AGX_INIT_LARGE] = { F(ID, id) },
     [AGX_INIT_WELCOME] = { F(U64, nonce), F(U32, pid), F(U32, running), F(U32, held) },
     [AGX_INIT_STARTED] = { F(ID, id) },
     [AGX_INIT_REFUSED] = { F(ID, id), F(U32, code), F(TEXT, data) },
@@ -166,7 +166,6 @@ static int take_field(struct agx_str *in, enum type type, void *to, struct agx_e
     case LIMITS:
         return take_limits(in, to, err);
     case END:
-    case EMPTY:
         break;
     }
     return ok ? 0 : malformed(err, "it ends too early, or a string is none");
@@ -320,7 +319,6 @@ size_t agx_init_encode(const struct agx_init_msg *m, uint8_t *out, size_t size)
             put_list(&o, from);
             break;
         case END:
-        case EMPTY:
             break;
         }
     }

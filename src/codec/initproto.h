@@ -28,7 +28,7 @@ enum agx_init_kind {
     AGX_INIT_RESIZE,    /* id, rows, cols */
     AGX_INIT_FORGET,    /* id: its end is stored; without an answer */
     AGX_INIT_STOP,      /* grace_ms: as SIGTERM to the sandbox, after the grace KILL */
-    AGX_INIT_LARGE,     /* one descriptor: a sealed memfd that is the packet meant */
+    AGX_INIT_LARGE,     /* id, first descriptor: a sealed memfd that is the START meant */
 
     /* From init. */
     AGX_INIT_WELCOME = 64, /* nonce, pid, running, held: answers HELLO */

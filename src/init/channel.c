@@ -189,6 +189,45 @@ static void close_all(int *fds, size_t n)
         agx_closep(&fds[i]);
 }
 
+/*
+ * The packet meant is in the first descriptor, which cannot shrink under us. Why it is none, or
+ * NULL with the packet mapped.
+ */
+static const char *map_large(const int *fds, size_t n_fds, void **ret_at, size_t *ret_len)
+{
+    struct stat st;
+    void *at;
+
+    if (n_fds < 1)
+        return "descriptors for the command: it did not arrive";
+    if (fstat(fds[0], &st) < 0 || st.st_size <= 0 || (size_t)st.st_size > AGX_INIT_PACKET_MAX ||
+        !(fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK))
+        return "a large command that is not sealed, or too large";
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fds[0], 0);
+    if (at == MAP_FAILED)
+        return "no memory for a large command";
+    *ret_at = at;
+    *ret_len = (size_t)st.st_size;
+    return NULL;
+}
+
+static void obey_large(struct agx_pid1 *p, struct agx_str id, int *fds, size_t n_fds)
+{
+    void *at = NULL;
+    size_t len = 0;
+    const char *why = map_large(fds, n_fds, &at, &len);
+    struct agx_init_msg m;
+
+    if (!why && (agx_init_decode(agx_str_bytes(at, len), &m, NULL) < 0 || m.kind != AGX_INIT_START))
+        why = "a large command that is none";
+    if (why)
+        agx_dispatch_refuse(p, id, AGX_RESOURCE_EXHAUSTED, why);
+    else
+        agx_dispatch(p, &m, fds + 1, n_fds - 1);
+    if (at)
+        (void)munmap(at, len);
+}
+
 /* Only a HELLO counts on the spare pair, and it makes that the connection. */
 static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds, size_t n_fds)
 {
@@ -198,23 +237,10 @@ static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds
         return;
     if (spare)
         promote(p);
-    agx_dispatch(p, &m, fds, n_fds);
-}
-
-/* The packet meant is in the first descriptor. It cannot shrink under us. */
-static void obey_large(struct agx_pid1 *p, int *fds, size_t n_fds)
-{
-    struct stat st;
-    void *at;
-
-    if (n_fds < 1 || fstat(fds[0], &st) < 0 || st.st_size <= 0 ||
-        (size_t)st.st_size > AGX_INIT_PACKET_MAX || !(fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK))
-        return;
-    at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fds[0], 0);
-    if (at == MAP_FAILED)
-        return;
-    obey(p, agx_str_bytes(at, (size_t)st.st_size), false, fds + 1, n_fds - 1);
-    (void)munmap(at, (size_t)st.st_size);
+    if (m.kind == AGX_INIT_LARGE)
+        obey_large(p, m.id, fds, n_fds);
+    else
+        agx_dispatch(p, &m, fds, n_fds);
 }
 
 /* One packet. 0: there is none; -1: the daemon is gone. */
@@ -241,9 +267,7 @@ static int receive(struct agx_pid1 *p, bool spare)
             memcpy(fds, CMSG_DATA(x), n_fds * sizeof(int));
         }
     }
-    if (n == 4 && c->in[3] == AGX_INIT_LARGE && !spare)
-        obey_large(p, fds, n_fds);
-    else if (!(h.msg_flags & MSG_TRUNC))
+    if (!(h.msg_flags & MSG_TRUNC))
         obey(p, agx_str_bytes(c->in, (size_t)n), spare, fds, n_fds);
     close_all(fds, n_fds);
     return 1;

@@ -24,12 +24,12 @@ enum {
     DEFAULT_UMASK = 022,
 };
 
-static uint16_t *bucket_of(struct agx_pid1 *p, struct agx_str id)
+static unsigned bucket_of(struct agx_str id)
 {
     /* The daemon chooses the ids, so the key is no secret. */
     const struct agx_siphash_key key = { 0 };
 
-    return &p->buckets[agx_siphash(key, id) % PID1_BUCKETS];
+    return (unsigned)(agx_siphash(key, id) % PID1_BUCKETS);
 }
 
 void agx_cmds_init(struct agx_pid1 *p, unsigned max)
@@ -47,7 +47,7 @@ void agx_cmds_init(struct agx_pid1 *p, unsigned max)
 
 struct agx_cmd *agx_cmd_find(struct agx_pid1 *p, struct agx_str id)
 {
-    for (uint16_t i = *bucket_of(p, id); i != PID1_NONE; i = p->cmds[i].hash_next) {
+    for (uint16_t i = p->buckets[bucket_of(id)]; i != PID1_NONE; i = p->cmds[i].hash_next) {
         struct agx_cmd *c = &p->cmds[i];
 
         if (agx_str_eq((struct agx_str){ c->id, c->id_len }, id))
@@ -64,7 +64,7 @@ struct agx_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c)
 static struct agx_cmd *take_record(struct agx_pid1 *p, struct agx_str id)
 {
     struct agx_cmd *c = &p->cmds[p->cmd_free];
-    uint16_t *bucket = bucket_of(p, id), index = p->cmd_free;
+    uint16_t *bucket = &p->buckets[bucket_of(id)], index = p->cmd_free;
 
     p->cmd_free = c->hash_next;
     p->n_cmds++;
@@ -78,10 +78,23 @@ static struct agx_cmd *take_record(struct agx_pid1 *p, struct agx_str id)
     return c;
 }
 
+static void unlink_record(struct agx_pid1 *p, const struct agx_cmd *c)
+{
+    const unsigned bucket = bucket_of((struct agx_str){ c->id, c->id_len });
+    const uint16_t index = (uint16_t)(c - p->cmds);
+    uint16_t at = p->buckets[bucket];
+
+    if (at == index) {
+        p->buckets[bucket] = c->hash_next;
+        return;
+    }
+    while (p->cmds[at].hash_next != index)
+        at = p->cmds[at].hash_next;
+    p->cmds[at].hash_next = c->hash_next;
+}
+
 void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
 {
-    uint16_t *link = bucket_of(p, (struct agx_str){ c->id, c->id_len });
-    uint16_t index = (uint16_t)(c - p->cmds);
     struct agx_job *j = agx_cmd_job(p, c);
 
     c->forget = c->queued;
@@ -89,12 +102,10 @@ void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
         return;
     if (j)
         agx_job_release(p, j);
-    while (*link != index)
-        link = &p->cmds[*link].hash_next;
-    *link = c->hash_next;
+    unlink_record(p, c);
     c->state = CMD_FREE;
     c->hash_next = p->cmd_free;
-    p->cmd_free = index;
+    p->cmd_free = (uint16_t)(c - p->cmds);
     p->n_cmds--;
 }
 
@@ -108,12 +119,13 @@ static struct agx_job *take_job(struct agx_pid1 *p)
     j->used = true;
     j->cmd = NULL;
     j->in_fd = j->out_fd = j->err_fd = j->report_fd = -1;
-    j->reaped = j->tty = j->killed = j->input_eof = j->input_watched = false;
+    j->reaped = j->tty = j->input_eof = j->input_watched = false;
     j->kill_at_ms = 0;
     j->input_at = j->input_len = 0;
     j->mover.wake_fd = -1;
     for (unsigned i = 0; i < AGX_MOVER_STREAMS; i++) {
         j->mover.streams[i].fd = j->mover.streams[i].data_fd = j->mover.streams[i].index_fd = -1;
+        j->mover.streams[i].paced = false;
         j->sent[i] = 0;
         j->sent_eof[i] = false;
     }

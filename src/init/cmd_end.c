@@ -107,7 +107,7 @@ void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms)
 
         if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
             signal_session(p, j, SIGKILL);
-            j->killed = true; /* again while somebody is left: he may have come since */
+            j->kill_at_ms = now_ms + PID1_LOOK_MS; /* again while somebody is left */
         }
         look_at(p, j);
     }
@@ -124,9 +124,9 @@ int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
     for (unsigned i = 0; i < p->jobs_high; i++) {
         const struct agx_job *j = &p->jobs[i];
 
-        if (is_lingering(j) || (may_be_killed(j) && j->killed))
+        if (is_lingering(j))
             due = AGX_MIN(due, now_ms + PID1_LOOK_MS);
-        else if (may_be_killed(j))
+        if (may_be_killed(j))
             due = AGX_MIN(due, j->kill_at_ms);
     }
     if (due == UINT64_MAX)

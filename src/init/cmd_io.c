@@ -17,8 +17,10 @@ static void taken(struct agx_pid1 *p, struct agx_cmd *c, enum agx_code code)
 
 void agx_cmd_close_input(struct agx_pid1 *p, struct agx_job *j)
 {
-    agx_close_fd(&j->in_fd);
+    if (j->input_watched) /* of a terminal a duplicate stays open, and so would the watch */
+        (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, j->in_fd, NULL);
     j->input_watched = false;
+    agx_close_fd(&j->in_fd);
     if (j->input_len == 0 && !j->input_eof)
         return;
     j->input_len = 0;

@@ -79,21 +79,29 @@ static void tell_state(struct agx_pid1 *p, struct agx_cmd *c)
         agx_dispatch_owe(p, c, CMD_OWES_STARTED);
 }
 
+void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code code, const char *why)
+{
+    struct agx_reply *r = &p->reply;
+
+    if (why != r->text)
+        (void)snprintf(r->text, sizeof(r->text), "%s", why);
+    set_reply(p, AGX_INIT_REFUSED, id);
+    r->msg.code = code;
+    r->msg.data = agx_str_from(r->text);
+}
+
 static void on_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds)
 {
     struct agx_cmd *c = agx_cmd_find(p, m->id);
-    struct agx_reply *r = &p->reply;
+    char *why = p->reply.text;
     uint32_t code;
 
     if (c) {
         tell_state(p, c);
         return;
     }
-    if (agx_cmd_start(p, m, fds, n_fds, &code, r->text))
-        return;
-    set_reply(p, AGX_INIT_REFUSED, m->id);
-    r->msg.code = code;
-    r->msg.data = agx_str_from(r->text);
+    if (!agx_cmd_start(p, m, fds, n_fds, &code, why))
+        agx_dispatch_refuse(p, m->id, (enum agx_code)code, why);
 }
 
 static void on_query(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
@@ -130,7 +138,7 @@ static void on_signal(struct agx_pid1 *p, const struct agx_cmd *c, uint32_t sign
 {
     const struct agx_job *j = c ? agx_cmd_job(p, c) : NULL;
 
-    if (j && !j->reaped && signo < NSIG)
+    if (j && c->state < CMD_FLUSHING && signo < NSIG)
         (void)kill(-j->pid, (int)signo);
 }
 

@@ -314,7 +314,7 @@ static bool is_over(const struct agx_pid1 *p)
         return false;
     if (agx_clock_ms() >= p->ending_until_ms)
         return true;
-    return !agx_cmds_busy(p) && !agx_dispatch_can_send(p);
+    return !agx_cmds_busy(p) && (p->owing_head == PID1_NONE || p->channel.fd < 0);
 }
 
 static void turn(struct agx_pid1 *p)

@@ -83,7 +83,7 @@ struct agx_job {
     bool used;
     struct agx_cmd *cmd; /* NULL: it could not be started after all */
     uint16_t next_free;
-    bool reaped, tty, killed;
+    bool reaped, tty;
     pid_t pid; /* also its session and process group */
     int in_fd; /* our end of its input; of a terminal, a duplicate of out_fd */
     int out_fd, err_fd;
@@ -155,6 +155,8 @@ void agx_pid1_kill_main_in(struct agx_pid1 *p, uint64_t grace_ms);
 /* dispatch.c */
 /* Descriptors that nobody took are the caller's to close: those that are not -1 then. */
 void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds);
+void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code code,
+                         const char *why);
 /* Sends what is owed, as far as there is room. */
 void agx_dispatch_flush(struct agx_pid1 *p);
 bool agx_dispatch_can_send(const struct agx_pid1 *p);

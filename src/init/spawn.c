@@ -185,6 +185,17 @@ static void become(const struct agx_spawn *s, const struct agx_user *u)
         fail_errno(s, "become user", s->user.ptr);
 }
 
+/* exec takes words that it does not change as if it might. */
+static char *as_word(const char *text)
+{
+    union {
+        const char *in;
+        char *out;
+    } word = { .in = text };
+
+    return word.out;
+}
+
 static bool same_name(const char *a, const char *b)
 {
     for (; *a == *b && *a != '='; a++, b++) {
@@ -222,7 +233,7 @@ static void build_env(const struct agx_spawn *s, const struct agx_user *u, struc
         base++;
     image->env = get_memory(s, (s->env.count + base + 4) * sizeof(char *));
     while ((word = agx_init_list_next(&list)))
-        image->env[n++] = (char *)(uintptr_t)word;
+        image->env[n++] = as_word(word);
     for (size_t i = 0; i < base; i++) {
         if (!has_name(image->env, s->base_env[i]))
             image->env[n++] = s->base_env[i];
@@ -230,9 +241,9 @@ static void build_env(const struct agx_spawn *s, const struct agx_user *u, struc
     if (!has_name(image->env, "HOME="))
         image->env[n++] = home_entry(s, u->home);
     if (s->tty && !has_name(image->env, "TERM="))
-        image->env[n++] = (char *)(uintptr_t) "TERM=xterm";
+        image->env[n++] = as_word("TERM=xterm");
     if (!has_name(image->env, "PATH="))
-        image->env[n++] = (char *)(uintptr_t)("PATH=" DEFAULT_PATH);
+        image->env[n++] = as_word("PATH=" DEFAULT_PATH);
     for (size_t i = 0; i < n; i++) {
         if (same_name(image->env[i], "PATH="))
             image->path = image->env[i] + 5;
@@ -251,7 +262,7 @@ static void build_argv(const struct agx_spawn *s, struct image *image)
     }
     image->argv = (char **)get_memory(s, (s->argv.count + 2) * sizeof(char *)) + 1;
     while ((word = agx_init_list_next(&list)))
-        image->argv[n++] = (char *)(uintptr_t)word;
+        image->argv[n++] = as_word(word);
 }
 
 /* Returns only with a fault: errno. */
@@ -261,8 +272,8 @@ static void try_exec(const struct agx_spawn *s, const struct image *image, const
     if (errno != ENOEXEC || s->is_main)
         return;
     /* A script without a first line that names its interpreter: a shell would read it. */
-    image->argv[-1] = (char *)(uintptr_t) "sh";
-    image->argv[0] = (char *)(uintptr_t)path;
+    image->argv[-1] = as_word("sh");
+    image->argv[0] = as_word(path);
     (void)execve("/bin/sh", image->argv - 1, image->env);
     errno = ENOEXEC;
 }
@@ -292,7 +303,7 @@ static void search_exec(const struct agx_spawn *s, const struct image *image)
 static _Noreturn void run(const struct agx_spawn *s)
 {
     struct agx_user user;
-    struct image image;
+    struct image image = { .path = DEFAULT_PATH };
     int fault;
 
     (void)setsid();

@@ -22,18 +22,18 @@ static int null_or(int fd)
 static _Noreturn void become_init(const struct test_init_params *params)
 {
     const char *program = params->program ? params->program : AGX_INIT;
-    const char *argv[ARGS_MAX] = { "agentix-init" };
+    char name[] = "agentix-init", *argv[ARGS_MAX] = { name };
     int in = null_or(params->in_fd), out = null_or(params->out_fd);
 
     for (size_t i = 0; params->args && params->args[i] && i + 2 < ARGS_MAX; i++)
-        argv[i + 1] = params->args[i];
+        argv[i + 1] = strdup(params->args[i]);
     /* Not our own output, which is TAP. */
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
         _exit(99);
     (void)syscall(SYS_close_range, 3, ~0u, 0);
     if (params->enter)
         params->enter(params->user);
-    (void)execve(program, (char *const *)(uintptr_t)argv, environ);
+    (void)execve(program, argv, environ);
     _exit(98);
 }
 
