@@ -1,10 +1,19 @@
-/* channel.h: bytes to and from the daemon, over a pair of sockets or standard input and output. */
+/* channel.h: bytes to and from the daemon, over a pair of sockets or standard input and output; and
+ * the one answer that waits for room. */
 #ifndef AGX_INIT_CHANNEL_H
 #define AGX_INIT_CHANNEL_H
 
 #include "codec/initproto_frame.h"
 
 struct agx_pid1;
+
+/* An answer that belongs to no command; while there is one, nothing is read from the daemon. */
+struct agx_reply {
+    bool due;
+    struct agx_init_msg msg;
+    char id[AGX_INIT_ID_MAX + 1];
+    char text[AGX_INIT_TEXT_MAX];
+};
 
 struct agx_channel {
     bool stdio;

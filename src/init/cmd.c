@@ -17,10 +17,11 @@
 #include "base/banned.h"
 
 enum {
-    /* Logs that init keeps itself are in memory, and its cgroup's: enough for the time that a
-     * daemon takes to come back. */
-    KEPT_HEAD = 256 << 10,
-    KEPT_TAIL = 1 << 20,
+    /* Logs that init keeps itself are in the sandbox's memory, until they are forgotten: enough for
+     * the time that a daemon takes to come back, and not for very many commands at a time. */
+    KEPT_HEAD = 64 << 10,
+    KEPT_TAIL = 512 << 10,
+    KEPT_JOBS = 256,
     DEFAULT_UMASK = 022,
 };
 
@@ -95,13 +96,11 @@ static void unlink_record(struct agx_pid1 *p, const struct agx_cmd *c)
 
 void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
 {
-    struct agx_job *j = agx_cmd_job(p, c);
-
     c->forget = c->queued;
     if (c->forget)
         return;
-    if (j)
-        agx_job_release(p, j);
+    if (c->job != PID1_NONE)
+        agx_job_release(p, &p->jobs[c->job]);
     unlink_record(p, c);
     c->state = CMD_FREE;
     c->hash_next = p->cmd_free;
@@ -298,7 +297,7 @@ static bool may_start(const struct agx_pid1 *p, const struct agx_init_msg *m, si
     if (p->cmd_free == PID1_NONE)
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED,
                       "%u commands are known and not forgotten, which is the limit", p->n_cmds);
-    if (p->job_free == PID1_NONE)
+    if (p->job_free == PID1_NONE || (p->channel.stdio && p->n_jobs >= KEPT_JOBS))
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED, "%u commands run, which is the limit",
                       p->n_jobs);
     if (n_fds < want)

@@ -111,6 +111,7 @@ static void settle_descriptors(void)
     } while (fd >= 0 && fd < AGX_INIT_CONTROL_FD);
     if (fd > AGX_INIT_CONTROL_FD)
         agx_closep(&fd);
+    (void)fcntl(AGX_INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 }
 
 /* All signals come by descriptor. Those that tell of our own writes come as errors. */
@@ -212,9 +213,10 @@ void agx_pid1_end(struct agx_pid1 *p, int exit_code)
 static void reap(struct agx_pid1 *p)
 {
     struct rusage usage;
+    unsigned n = 0;
     int status;
 
-    for (unsigned i = 0; i < REAPS_TURN; i++) {
+    for (; n < REAPS_TURN; n++) {
         pid_t pid = wait4(-1, &status, WNOHANG, &usage);
 
         if (pid <= 0)
@@ -226,6 +228,7 @@ static void reap(struct agx_pid1 *p)
             agx_cmd_reaped(p, pid, status, &usage);
         }
     }
+    p->more_dead = n == REAPS_TURN;
     agx_cmds_look(p, agx_clock_ms()); /* the last of a session may have been among them */
 }
 
@@ -301,7 +304,7 @@ static int wait_ms(const struct agx_pid1 *p)
 {
     uint64_t now_ms = agx_clock_ms();
 
-    if (agx_dispatch_can_send(p) || (p->channel.more && !p->reply.due))
+    if (p->more_dead || agx_dispatch_can_send(p) || (p->channel.more && !p->reply.due))
         return 0;
     if (p->ending)
         return 20;

@@ -98,19 +98,12 @@ struct agx_job {
     bool sent_eof[AGX_MOVER_STREAMS];
 };
 
-/* An answer that belongs to no command; while there is one, nothing is read from the daemon. */
-struct agx_reply {
-    bool due;
-    struct agx_init_msg msg;
-    char id[AGX_INIT_ID_MAX + 1];
-    char text[AGX_INIT_TEXT_MAX];
-};
-
 struct agx_pid1 {
     int epoll_fd, signal_fd;
     int notify_fd[2]; /* movers write, we read */
     int null_fd, pts_fd, proc_fd;
     char **base_env;
+    bool more_dead; /* than were reaped in one turn */
     pid_t main_pid; /* 0: none, init itself idles */
     uint64_t main_kill_at_ms;
     bool ending; /* the sandbox is over, only clean-up is left */
@@ -137,7 +130,7 @@ struct agx_pid1 {
 enum agx_source {
     SOURCE_SIGNAL,
     SOURCE_CHANNEL,
-    SOURCE_CHANNEL_OUT,
+    SOURCE_CHANNEL_OUT, /* stdio */
     SOURCE_SPARE,
     SOURCE_NOTIFY,
     SOURCE_REPORT,

@@ -104,6 +104,28 @@ static int storm(int n)
     return 0;
 }
 
+/* Orphans that all end at the same moment: when the pipe that they read from is closed. */
+static int burst(int n)
+{
+    int fds[2];
+    char byte;
+
+    if (pipe(fds) < 0)
+        return 1;
+    for (int i = 0; i < n; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            return 2;
+        if (pid == 0) {
+            (void)setsid();
+            (void)close(fds[1]);
+            _exit(read(fds[0], &byte, 1) == 0 ? 0 : 1);
+        }
+    }
+    return 0;
+}
+
 /* How many processes of the sandbox are dead and not reaped. */
 static int zombies(void)
 {
@@ -151,6 +173,8 @@ int main(int argc, char **argv)
         bomb();
     if (strcmp(what, "storm") == 0)
         return storm(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
+    if (strcmp(what, "burst") == 0)
+        return burst(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
     if (strcmp(what, "zombies") == 0)
         return zombies();
     if (strcmp(what, "term") == 0)
