@@ -118,30 +118,44 @@ static int put_special_float(struct conversion *c, struct agx_str name, struct a
     return agx_mp_writer_end(&w, err);
 }
 
+/* What an object is that begins with this key. */
+enum special { ORDINARY, BYTES, FLOAT };
+
+static enum special special_of(struct conversion *c, const struct agx_json_token *key)
+{
+    struct agx_str name;
+
+    if (key->kind != AGX_JSON_KEY || unquote(c, key, &name, NULL) < 0)
+        return ORDINARY;
+    if (agx_str_eq(name, AGX_STR("$bytes")))
+        return BYTES;
+    return agx_str_eq(name, AGX_STR("$float")) ? FLOAT : ORDINARY;
+}
+
 /*
  * The scanner stands behind '{'. 1 when {"$bytes": "..."} or {"$float": "..."} was read whole and
- * written; 0, and nothing has moved, for any other object.
+ * written; 0, and nothing has moved, for any other object. How its texts are spelled (with escapes
+ * or without) makes no difference: written again they have none.
  */
 static int put_special(struct conversion *c, struct agx_error **err)
 {
     struct agx_json_scan ahead = c->scan;
     struct agx_json_token key, value, end;
-    bool bytes;
+    struct agx_str text;
+    enum special what;
     int r;
 
     /* What is malformed is reported where it is read for good. */
-    if (agx_json_scan_next(&ahead, &key, NULL) < 0 || key.kind != AGX_JSON_KEY)
-        return 0;
-    bytes = agx_str_eq(key.raw, AGX_STR("\"$bytes\""));
-    if (!bytes && !agx_str_eq(key.raw, AGX_STR("\"$float\"")))
+    if (agx_json_scan_next(&ahead, &key, NULL) < 0 || (what = special_of(c, &key)) == ORDINARY)
         return 0;
     if (agx_json_scan_next(&ahead, &value, NULL) < 0 || value.kind != AGX_JSON_STRING ||
-        value.escaped || agx_json_scan_next(&ahead, &end, NULL) < 0 ||
-        end.kind != AGX_JSON_OBJECT_END)
+        agx_json_scan_next(&ahead, &end, NULL) < 0 || end.kind != AGX_JSON_OBJECT_END)
         return 0;
+    r = unquote(c, &value, &text, err);
+    if (r < 0)
+        return r;
     c->scan = ahead;
-    r = bytes ? put_bytes(c, agx_json_token_inner(&value), err)
-              : put_special_float(c, agx_json_token_inner(&value), err);
+    r = what == BYTES ? put_bytes(c, text, err) : put_special_float(c, text, err);
     return r < 0 ? r : 1;
 }
 

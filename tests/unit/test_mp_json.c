@@ -63,6 +63,9 @@ TEST(mp_json_bytes_and_special_floats_have_their_own_objects)
     expect_round("{\"$bytes\": \"AAH/\"}", "{\"$bytes\":\"AAH/\"}");
     expect_round("[{\"$float\":\"nan\"},{\"$float\":\"inf\"},{\"$float\":\"-inf\"}]",
                  "[{\"$float\":\"nan\"},{\"$float\":\"inf\"},{\"$float\":\"-inf\"}]");
+    /* however they are spelled */
+    expect_round("{\"\\u0024bytes\":\"AA\\u0048/\"}", "{\"$bytes\":\"AAH/\"}");
+    expect_round("{\"$flo\\u0061t\":\"\\u006ean\"}", "{\"$float\":\"nan\"}");
     /* only an object of exactly that form is special */
     expect_round("{\"$bytes\":1}", "{\"$bytes\":1}");
     expect_round("{\"$bytes\":\"AA==\",\"x\":1}", "{\"$bytes\":\"AA==\",\"x\":1}");
@@ -106,6 +109,7 @@ TEST(mp_json_malformed_text_is_refused_and_leaves_the_buffer)
     expect_failure("[1,", AGX_INVALID_ARGUMENT, "value expected");
     expect_failure("{\"a\":1} x", AGX_INVALID_ARGUMENT, "offset");
     expect_failure("{\"$bytes\":\"?\"}", AGX_INVALID_ARGUMENT, "$bytes");
+    expect_failure("{\"$bytes\":\"AA\\uAAAA\"}", AGX_INVALID_ARGUMENT, "$bytes");
     expect_failure("{\"$float\":\"one\"}", AGX_INVALID_ARGUMENT, "$float");
     expect_failure("18446744073709551616", AGX_OUT_OF_RANGE, "64 bits");
     expect_failure("-9223372036854775809", AGX_OUT_OF_RANGE, "64 bits");
