@@ -106,12 +106,12 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rpc
     struct agx_str call_id = f[CALL_ID].value.bytes;
     struct agx_call *call = agx_map_get(&c->calls, call_id);
 
-    if (call && call->done) {
+    if (call && call->done && call->sent_seq == call->seq) {
         /* Whoever uses an id again has seen the end of its last call. */
         agx_call_forget(rt, call);
         call = NULL;
     }
-    if (call) {
+    if (call) { /* it goes on, or its end still waits to be sent and must not be lost */
         agx_router_refuse(rt, c, kind, call_id, AGX_STR("DuplicateCall"),
                           "a call with this call_id is in progress");
         return;

@@ -60,7 +60,8 @@ struct agx_call {
     bool done;             /* (3) */
     bool starved;          /* waits for its client's queue to drain before it is granted credit */
     bool named;            /* during a resume: the client named it */
-    uint64_t seq;          /* of the last event sent */
+    uint64_t seq;          /* of the last event, sent or not */
+    uint64_t sent_seq;     /* of a session: of the last one sent, on whichever connection */
     uint64_t lost_seq;     /* of the last event that could not be kept; 0: none */
     uint64_t in_seq;       /* of the last input received */
     struct agx_window out; /* sent by the worker */

@@ -146,11 +146,15 @@ void agx_kept_ended(struct agx_router *rt, struct agx_call *call)
 
 /* -------- what is sent -------- */
 
-static void send(struct agx_router *rt, const struct agx_client *c, const struct agx_kept *k)
+/* The first of what is unsent. */
+static void send_next(struct agx_router *rt, struct agx_call *call)
 {
+    const struct agx_kept *k = call->unsent;
     struct agx_str payload = agx_str_bytes(k->payload, k->len);
 
-    rt->io.emit(rt->user, c->conn, k->ev, &payload, 1);
+    rt->io.emit(rt->user, call->client->conn, k->ev, &payload, 1);
+    call->sent_seq = AGX_MAX(call->sent_seq, k->seq); /* after a resume, older ones go once more */
+    set_unsent(call, k->next);
 }
 
 static bool has_room(const struct agx_router *rt, const struct agx_client *c)
@@ -174,8 +178,8 @@ void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_
         k = keep(call, ev, parts, n);
     if (!k) {
         /* Lost to a resume, but not to a client that is there. */
-        for (; sends && call->unsent; set_unsent(call, call->unsent->next))
-            send(rt, c, call->unsent);
+        while (sends && call->unsent)
+            send_next(rt, call);
         agx_kept_drop(call, UINT64_MAX);
         call->lost_seq = call->seq;
     } else if (call->unsent) {
@@ -184,8 +188,10 @@ void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_
         set_unsent(call, k);
         return;
     }
-    if (sends)
-        rt->io.emit(rt->user, c->conn, ev, parts, n);
+    if (!sends)
+        return;
+    rt->io.emit(rt->user, c->conn, ev, parts, n);
+    call->sent_seq = call->seq;
 }
 
 void agx_kept_unsend(struct agx_call *call)
@@ -201,8 +207,7 @@ void agx_kept_pump(struct agx_router *rt, struct agx_client *c)
     while (c->behind && c->conn && !c->holding && has_room(rt, c)) {
         struct agx_call *call = c->behind;
 
-        send(rt, c, call->unsent);
-        set_unsent(call, call->unsent->next);
+        send_next(rt, call);
         if (!call->unsent && call->done)
             agx_kept_ended(rt, call);
     }

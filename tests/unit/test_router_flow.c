@@ -235,3 +235,33 @@ TEST(a_cancelled_call_with_something_held_back_ends_when_the_queue_drained)
     assert_seen(&w, 4, AGX_EV_STREAM_ERROR, "s");
     router_world_done(&w);
 }
+
+TEST(call_id_is_in_use_until_the_end_of_its_call_has_left_the_full_queue)
+{
+    struct router_world w;
+    struct agx_client *c;
+    uint64_t id = 0;
+
+    router_world_init(&w, NULL);
+    c = router_join(&w, true, &conn_one);
+    router_call(&w, c, "stream", "s", 0);
+    router_frames(&w, AGX_LANE_LOOP, "call", NULL, &id);
+    w.queued = AGX_QUEUE_HIGH + 1;
+    ASSERT_OK(router_frame(&w, "stream_item", id, "value", 1));
+    ASSERT_OK(router_frame(&w, "stream_end", id, NULL, 0));
+    ASSERT_UINT(0, w.n_seen);
+    router_call(&w, c, "stream", "s", 0);
+    router_assert_error(&w, AGX_EV_STREAM_ERROR, "s", "DuplicateCall");
+    ASSERT_UINT(0, agx_router_running(w.rt));
+    w.queued = 0;
+    agx_router_drained(w.rt, c);
+    ASSERT_UINT(3, w.n_seen);
+    ASSERT_INT(AGX_EV_STREAM_ITEM, w.seen[1].ev);
+    ASSERT_INT(AGX_EV_STREAM_END, router_last(&w)->ev);
+    ASSERT_UINT(2, router_field(&w, "seq").value.u);
+    router_call(&w, c, "stream", "s", 0); /* not acknowledged, but seen */
+    ASSERT_UINT(1, agx_router_running(w.rt));
+    ASSERT_OK(router_frame(&w, "stream_end", id + 1, NULL, 0));
+    ASSERT_UINT(1, router_field(&w, "seq").value.u);
+    router_world_done(&w);
+}

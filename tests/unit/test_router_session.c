@@ -147,3 +147,28 @@ TEST(answers_past_the_sessions_bounds_become_unavailable_the_oldest_first)
     ASSERT_UINT(1, router_field(&w, "seq").value.u);
     router_world_done(&w);
 }
+
+TEST(call_that_ended_while_its_client_was_away_is_not_replaced_before_the_resume)
+{
+    char session[33];
+    struct router_world w;
+    struct agx_client *c;
+    uint64_t id = 0;
+
+    router_world_init(&w, NULL);
+    c = router_join(&w, true, &conn_one);
+    (void)snprintf(session, sizeof(session), "%s", agx_client_peek_session(c));
+    router_call(&w, c, "unary", "a", 0);
+    router_frames(&w, AGX_LANE_LOOP, "call", NULL, &id);
+    agx_router_disconnect(w.rt, c, 1000);
+    ASSERT_OK(router_frame(&w, "result", id, "value", 7));
+    ASSERT_TRUE(router_rejoin(&w, session, &conn_two, &c));
+    router_call(&w, c, "unary", "a", 0);
+    router_assert_error(&w, AGX_EV_UNARY_ERROR, "a", "DuplicateCall");
+    router_say_calls(&w, c, "resume", "a", 0);
+    ASSERT_INT(AGX_EV_UNARY_RESULT, router_last(&w)->ev);
+    ASSERT_UINT(7, router_field(&w, "value").value.u);
+    router_call(&w, c, "unary", "a", 0);
+    ASSERT_UINT(1, agx_router_running(w.rt));
+    router_world_done(&w);
+}
