@@ -68,13 +68,20 @@ static void *get_memory(const struct agx_spawn *s, size_t n)
     return p;
 }
 
+/* By the system call: libc keeps the two signals of its threads to itself, and whoever started us
+ * may have had them ignored. */
 static void reset_signals(void)
 {
-    const struct sigaction standard = { .sa_handler = SIG_DFL };
+    const struct {
+        void *handler; /* SIG_DFL */
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } standard = { 0 };
     sigset_t none;
 
-    for (int i = 1; i < NSIG; i++)
-        (void)sigaction(i, &standard, NULL); /* KILL and STOP say no, and have no other action */
+    for (int i = 1; i < NSIG; i++) /* KILL and STOP say no, and have no other action */
+        (void)syscall(SYS_rt_sigaction, i, &standard, NULL, sizeof(standard.mask));
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

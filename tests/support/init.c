@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -33,6 +34,8 @@ static _Noreturn void become_init(const struct test_init_params *params)
     (void)syscall(SYS_close_range, 3, ~0u, 0);
     if (params->enter)
         params->enter(params->user);
+    /* A test that fails does not get to the end of its init. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)execve(program, argv, environ);
     _exit(98);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 TEST(command_writes_its_logs_and_its_end_is_told)
@@ -117,6 +118,35 @@ TEST(command_is_alone_in_a_session_with_no_descriptor_of_init)
                   "grep -E 'SigBlk|SigIgn' /proc/self/status | grep -c 0000000000000000");
     /* ls has 3 open for the directory itself. */
     ASSERT_CSTR("0 1 2 3 1 1\n2\n", t.out);
+    test_init_close(&t);
+}
+
+/* All that can be, with those that libc lets nobody touch. */
+static void ignore_signals(void *user)
+{
+    const struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } ignore = { .handler = (void *)1 };
+
+    (void)user;
+    for (int i = 1; i < NSIG; i++)
+        (void)syscall(SYS_rt_sigaction, i, &ignore, NULL, sizeof(ignore.mask));
+}
+
+TEST(signals_that_init_was_given_as_ignored_are_not_so_for_commands)
+{
+    const struct test_init_params params = { .enter = ignore_signals };
+    struct test_init t;
+
+    if (geteuid() != 0)
+        SKIP("needs root: init lets nobody else have its channel");
+    test_init_start(&t, &params);
+    test_init_connect(&t);
+    test_init_run(&t, "one", "grep", "SigIgn", "/proc/self/status");
+    ASSERT_CSTR("SigIgn:\t0000000000000000\n", t.out);
     test_init_close(&t);
 }
 
