@@ -121,15 +121,17 @@ static int put_special_float(struct conversion *c, struct agx_str name, struct a
 /* What an object is that begins with this key. */
 enum special { ORDINARY, BYTES, FLOAT };
 
-static enum special special_of(struct conversion *c, const struct agx_json_token *key)
+static int special_of(struct conversion *c, const struct agx_json_token *key, enum special *ret,
+                      struct agx_error **err)
 {
-    struct agx_str name;
+    struct agx_str name = { 0 };
+    int r = key->kind == AGX_JSON_KEY ? unquote(c, key, &name, err) : 0;
 
-    if (key->kind != AGX_JSON_KEY || unquote(c, key, &name, NULL) < 0)
-        return ORDINARY;
     if (agx_str_eq(name, AGX_STR("$bytes")))
-        return BYTES;
-    return agx_str_eq(name, AGX_STR("$float")) ? FLOAT : ORDINARY;
+        *ret = BYTES;
+    else
+        *ret = agx_str_eq(name, AGX_STR("$float")) ? FLOAT : ORDINARY;
+    return r;
 }
 
 /*
@@ -146,8 +148,11 @@ static int put_special(struct conversion *c, struct agx_error **err)
     int r;
 
     /* What is malformed is reported where it is read for good. */
-    if (agx_json_scan_next(&ahead, &key, NULL) < 0 || (what = special_of(c, &key)) == ORDINARY)
+    if (agx_json_scan_next(&ahead, &key, NULL) < 0)
         return 0;
+    r = special_of(c, &key, &what, err);
+    if (r < 0 || what == ORDINARY)
+        return r;
     if (agx_json_scan_next(&ahead, &value, NULL) < 0 || value.kind != AGX_JSON_STRING ||
         agx_json_scan_next(&ahead, &end, NULL) < 0 || end.kind != AGX_JSON_OBJECT_END)
         return 0;

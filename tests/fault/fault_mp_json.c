@@ -6,7 +6,8 @@
 
 TEST(json_to_msgpack_and_back_without_memory_is_resource_exhausted)
 {
-    static const char json[] = "{\"a\\u0062\":[1,2.5,{\"$bytes\":\"AAECAw==\"}],\"c\":null}";
+    static const char json[] =
+        "{\"a\\u0062\":[1,2.5,{\"\\u0024bytes\":\"AAEC\\u0041w==\"}],\"c\":null}";
 
     FAULT_EACH_ALLOCATION
     {
