@@ -196,6 +196,10 @@ static void shrink(struct agx_caplog *log)
 {
     struct agx_caplog_index *x = &log->index;
 
+    if (log->kept_from > x->head_max) { /* there is a hole behind the head, which stays */
+        x->tail_max = x->total - x->head_max;
+        return;
+    }
     x->head_max = AGX_MIN(x->head_max, x->total - x->total / 2);
     x->tail_max = x->total - x->head_max;
     x->tail_from = log->kept_from = x->head_max;
@@ -270,6 +274,21 @@ void agx_caplog_append(struct agx_caplog *log, struct agx_str bytes)
     (void)write_index(log);
 }
 
+void agx_caplog_skip(struct agx_caplog *log, uint64_t n)
+{
+    struct agx_caplog_index *x = &log->index;
+
+    if (x->ended || n == 0 || n > AGX_CAPLOG_TOTAL_MAX - x->total)
+        return;
+    if (x->total < x->head_max) { /* the head ends here */
+        x->tail_max = cap_of(x) - x->total;
+        x->head_max = x->total;
+    }
+    x->total += n;
+    x->tail_from = log->kept_from = x->total;
+    (void)write_index(log);
+}
+
 /* Copies the tail to `to`, behind everything that is in use. False: no room, or a fault. */
 static bool copy_tail(const struct agx_caplog *log, uint64_t to)
 {
@@ -327,16 +346,21 @@ static void unroll(struct agx_caplog *log)
         (void)!ftruncate(log->data_fd, (off_t)(place + kept));
 }
 
-void agx_caplog_finish(struct agx_caplog *log)
+void agx_caplog_end(struct agx_caplog *log)
 {
     struct agx_caplog_index *x = &log->index;
 
-    if (!x->ended) {
-        /* Every write is over: what the index ran ahead for is still there. */
-        x->tail_from = log->kept_from;
-        x->ended = true;
-        (void)write_index(log);
-    }
-    if (x->tail_from > x->head_max)
+    if (x->ended)
+        return;
+    /* Every write is over: what the index ran ahead for is still there. */
+    x->tail_from = log->kept_from;
+    x->ended = true;
+    (void)write_index(log);
+}
+
+void agx_caplog_finish(struct agx_caplog *log)
+{
+    agx_caplog_end(log);
+    if (log->index.tail_from > log->index.head_max)
         unroll(log);
 }

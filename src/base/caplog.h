@@ -58,12 +58,19 @@ int agx_caplog_init(struct agx_caplog *log, int data_fd, int index_fd, uint64_t 
  */
 void agx_caplog_append(struct agx_caplog *log, struct agx_str bytes);
 
+/* So many bytes of the stream will never come: they are left out, and the tail begins behind them
+ * (what stood in front of them in it is left out too). */
+void agx_caplog_skip(struct agx_caplog *log, uint64_t n);
+
 /*
  * The stream has ended. A capped file is unrolled, for which the tail is on disk twice for a
  * moment; without room for that it stays as it is, and readers see no difference. May be repeated,
  * also by another writer after a crash.
  */
 void agx_caplog_finish(struct agx_caplog *log);
+
+/* The same without unrolling, which copies the tail: for whoever may not wait for that. */
+void agx_caplog_end(struct agx_caplog *log);
 
 /* What a read gave. */
 struct agx_caplog_piece {

@@ -5,7 +5,12 @@
 #ifndef AGX_BASE_LIMITS_H
 #define AGX_BASE_LIMITS_H
 
+#include "base/limits_backend.h"
+#include "base/limits_cli.h"
 #include "base/limits_daemon.h"
+#include "base/limits_docker.h"
+#include "base/limits_native.h"
+#include "base/limits_image.h"
 #include "base/limits_rpc.h"
 #include "base/limits_runtime.h"
 

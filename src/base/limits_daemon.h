@@ -1,4 +1,4 @@
-/* limits_daemon.h: limits of the store, agentixd and the command line; see limits.h. */
+/* limits_daemon.h: limits of the store, of what clients ask for, and of agentixd; see limits.h. */
 #ifndef AGX_BASE_LIMITS_DAEMON_H
 #define AGX_BASE_LIMITS_DAEMON_H
 
@@ -45,17 +45,6 @@
  * have one at most. */
 #define AGX_YAML_DIRECTIVES_MAX 16
 
-/* Bytes for a command's input in one call: several pipes full, and below any message of ours. */
-#define AGX_BACKEND_WRITE_MAX ((size_t)1 << 20)
-
-/* The channel to a sandbox's init: it answers within the first milliseconds of its life, on a host
- * that may be busy; how often one that is not there yet is looked for; what may wait for it:
- * several of the largest commands; and packets that are read in one turn. */
-#define AGX_INITLINK_CONNECT_MS 10000
-#define AGX_INITLINK_RETRY_MS 5
-#define AGX_INITLINK_QUEUE_MAX ((size_t)32 << 20)
-#define AGX_INITLINK_TURN 64
-
 /* A main process that fails for longer than the window is given up; one that ran for the stable
  * time has recovered. As the peer has them. */
 #define AGX_CRASH_WINDOW_MS 300000
@@ -84,8 +73,16 @@
 #define AGX_LOOK_DEADLINE_MS 10000
 #define AGX_EXEC_START_MS 30000
 
+/* What a sandbox uses is worth a wait of a person at a terminal, and no more. */
+#define AGX_USE_MS 5000
+
 /* What an operation has to end once it was cancelled, before it is given up. */
 #define AGX_ABANDON_MS 10000
+
+/* In compatibility mode, from an answer to what it sets going, as the peer has it: its command
+ * reads the sandbox after the answer and then goes by events alone, so that it would wait for ever
+ * for an end that came before. */
+#define AGX_AGBOX_SETTLE_MS 10
 
 /* Between TERM and KILL. As the peer has it. */
 #define AGX_STOP_GRACE_MS 5000
@@ -128,6 +125,9 @@
 /* Events that a watch does not want, until its client is told how far it has come. */
 #define AGX_WATCH_SKIP_MAX 1000
 
+/* How often the progress of an operation is told: people see it move, and it costs nothing. */
+#define AGX_PROGRESS_MS 200
+
 /* Event streams and waits of one user at a time: the ten thousand that are promised, and some. */
 #define AGX_SUBSCRIBERS_PER_UID 12000
 
@@ -159,19 +159,9 @@
 #define AGX_SHUTDOWN_GRACE_MS 2000
 #define AGX_SHUTDOWN_LIMIT_MS 4500
 
-/* The command line: all pages of a list together, and the table that it prints of them: a hundred
- * thousand sandboxes. */
-#define AGX_CLI_REPLY_MAX ((size_t)256 << 20)
-#define AGX_CLI_TABLE_MAX ((size_t)256 << 20)
-
-/* How long the command line waits: for an answer that needs no waiting, which a daemon under load
- * still gives; for a daemon that starts, which checks its store after a crash; for one that another
- * started; for one to stop, which takes 5 s at most; for one to come back in the middle of a wait;
- * for a cancelled command's last output. */
-#define AGX_CLI_CALL_MS 30000
-#define AGX_CLI_START_MS 330000
-#define AGX_CLI_LOST_MS 10000
-#define AGX_CLI_STOP_MS 10000
-#define AGX_CLI_CANCEL_MS 1000
+/* How long the lock of a daemon that was killed may stay with a child that it was just starting, on
+ * a machine with far too much to do; and the pause between two looks. */
+#define AGX_INSTANCE_WAIT_MS 10000
+#define AGX_INSTANCE_PAUSE_MS 5
 
 #endif

@@ -184,7 +184,7 @@ static int replace(int dir, const char *last, struct agx_str bytes, mode_t mode,
 
     if (r < 0)
         return r;
-    (void)snprintf(temp, sizeof(temp), ".tmp-%s", id);
+    (void)snprintf(temp, sizeof(temp), AGX_PATH_TEMP "%s", id);
     r = write_new(dir, temp, bytes, mode, err);
     if (r < 0)
         return r;

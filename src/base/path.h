@@ -26,8 +26,10 @@ int agx_path_mkdirs(int dirfd, const char *path, mode_t mode,
 
 /*
  * Replaces a file, or makes it, so that after a crash there is the old content or the new, never
- * part of it, and on return the new one is on disk. `mode` is not subject to the umask.
+ * part of it, and on return the new one is on disk. `mode` is not subject to the umask. A crash may
+ * leave another file beside it, whose name begins so.
  */
+#define AGX_PATH_TEMP ".tmp-"
 int agx_path_write_file(int dirfd, const char *path, struct agx_str bytes, mode_t mode,
                         struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /*
- * path_remove.c: removes a tree without following it down.
+ * path_remove.c: removes a tree.
  *
  * Whoever made the tree chose its depth, so neither the stack nor the descriptors may grow with it.
- * Only two levels are ever open: `top`, the root of the tree, and `dir`, an entry of it. Whatever
- * directory inside `dir` is not empty is moved up to be an entry of `top` under a new name, and its
- * turn comes; so every directory is opened once and moved at most once.
+ * LEVELS_MAX of it are open at a time. Whatever directory below those is not empty is moved up to
+ * be an entry of `top`, the root of the tree, under a new name, and its turn comes; so every
+ * directory is opened once and moved at most once.
  *
  * Before a directory is opened or moved, rmdir has been tried on it: that is the test for "empty",
  * and the one for mounts, since the kernel answers EBUSY for those.
@@ -22,8 +22,8 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-/* What is done to each entry of a directory. 0, or negative and *err. */
-typedef int (*entry_fn)(int dir, const char *name, int top, struct agx_error **err);
+/* Deeper than most trees are: to move a directory costs as much as to remove it. */
+enum { LEVELS_MAX = 16 };
 
 static void closedirp(DIR **d)
 {
@@ -46,36 +46,6 @@ static void unlock_dir(int at, const char *name)
         (void)!chmod(link, 0700); /* if it fails, what is tried again says so */
 }
 
-/* Calls `fn` for each entry until a pass over the directory finds none. */
-static int each_entry(int dir, int top, entry_fn fn, struct agx_error **err)
-{
-    _cleanup_(closedirp) DIR *d = NULL;
-    _cleanup_close_ int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct dirent *e;
-    size_t found;
-
-    if (copy < 0 || !(d = fdopendir(copy)))
-        return agx_error_errno(err, errno, "read a directory");
-    (void)AGX_TAKE_FD(copy); /* it is d's now */
-    do {
-        found = 0;
-        rewinddir(d);
-        for (errno = 0; (e = readdir(d)); errno = 0) {
-            int r;
-
-            if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-                continue;
-            found++;
-            r = fn(dir, e->d_name, top, err);
-            if (r < 0)
-                return r;
-        }
-        if (errno != 0)
-            return agx_error_errno(err, errno, "read a directory");
-    } while (found > 0);
-    return 0;
-}
-
 /*
  * Removes one entry unless it is a directory that is not empty. 1: removed, or gone already; 0: it
  * is such a directory; negative and *err.
@@ -94,16 +64,13 @@ static int remove_simple(int dir, const char *name, struct agx_error **err)
     return 0;
 }
 
-/* An entry of `dir`: removed, or moved up into `top`. */
-static int lift_entry(int dir, const char *name, int top, struct agx_error **err)
+/* Moves a directory up into `top`. */
+static int lift(int dir, const char *name, int top, struct agx_error **err)
 {
     char lifted[32];
     uint64_t id;
-    int r = remove_simple(dir, name, err);
+    int r = agx_random_bytes(&id, sizeof(id), err);
 
-    if (r != 0)
-        return r < 0 ? r : 0;
-    r = agx_random_bytes(&id, sizeof(id), err);
     if (r < 0)
         return r;
     (void)snprintf(lifted, sizeof(lifted), ".rm-%016" PRIx64, id);
@@ -114,33 +81,63 @@ static int lift_entry(int dir, const char *name, int top, struct agx_error **err
     return 0;
 }
 
-/* Empties the directory `name` in `at`, lifting what is not empty into `top`, and removes it. */
-static int remove_dir(int at, const char *name, int top, entry_fn fn, struct agx_error **err)
+static int remove_dir(int at, const char *name, int top, int level, struct agx_error **err);
+
+/* All entries that one pass over the directory finds. 1: there were some; 0: none; negative and
+ * *err. */
+static int remove_entries(DIR *d, int top, int level, struct agx_error **err)
 {
-    _cleanup_close_ int dir = -1;
-    int r;
+    struct dirent *e;
+    int found = 0;
+
+    for (errno = 0; (e = readdir(d)); errno = 0) {
+        int r;
+
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        found = 1;
+        r = remove_simple(dirfd(d), e->d_name, err);
+        if (r == 0 && level < LEVELS_MAX)
+            r = remove_dir(dirfd(d), e->d_name, top, level + 1, err);
+        else if (r == 0)
+            r = lift(dirfd(d), e->d_name, top, err);
+        if (r < 0)
+            return r;
+    }
+    return errno == 0 ? found : agx_error_errno(err, errno, "read a directory");
+}
+
+static DIR *open_dir(int at, const char *name)
+{
+    _cleanup_close_ int fd = -1;
+    DIR *d;
 
     if (geteuid() != 0)
         unlock_dir(at, name);
-    dir = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return agx_error_errno(err, errno, "open directory '%s'", name);
-    r = each_entry(dir, top >= 0 ? top : dir, fn, err);
-    if (r < 0)
-        return r;
-    if (unlinkat(at, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        return agx_error_errno(err, errno, "remove directory '%s'", name);
-    return 0;
+    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    d = fd < 0 ? NULL : fdopendir(fd);
+    if (d)
+        (void)AGX_TAKE_FD(fd); /* it is d's now */
+    return d;
 }
 
-/* An entry of `top`. */
-static int remove_entry(int dir, const char *name, int top, struct agx_error **err)
+/* The directory `name` in `at`, with all that is in it. `top` -1: it is that itself. */
+static int remove_dir(int at, const char *name, int top, int level, struct agx_error **err)
 {
-    int r = remove_simple(dir, name, err);
+    _cleanup_(closedirp) DIR *d = open_dir(at, name);
+    int r;
 
-    if (r != 0)
-        return r < 0 ? r : 0;
-    return remove_dir(dir, name, top, lift_entry, err);
+    if (!d)
+        return agx_error_errno(err, errno, "open directory '%s'", name);
+    /* Again while there is something: what was moved up comes behind. */
+    while ((r = remove_entries(d, top >= 0 ? top : dirfd(d), level, err)) > 0) {
+        if (unlinkat(at, name, AT_REMOVEDIR) == 0)
+            return 0;
+        rewinddir(d);
+    }
+    if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        r = agx_error_errno(err, errno, "remove directory '%s'", name);
+    return r;
 }
 
 int agx_path_remove_tree(int dirfd, const char *path, struct agx_error **err)
@@ -167,6 +164,6 @@ int agx_path_remove_tree(int dirfd, const char *path, struct agx_error **err)
     }
     r = remove_simple(dir, last, err);
     if (r == 0)
-        r = remove_dir(dir, last, -1, remove_entry, err);
+        r = remove_dir(dir, last, -1, 0, err);
     return r < 0 ? agx_error_wrap(err, r, "remove '%s'", path) : 0;
 }
