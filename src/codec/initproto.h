@@ -51,6 +51,9 @@ enum agx_init_kind {
 /* Of OUTPUT: standard error. */
 #define AGX_INIT_ERR 32u
 
+/* Of EXITED: init has killed it, because the sandbox itself came to its end. */
+#define AGX_INIT_EXIT_LOST (-1)
+
 /* A whole packet: more than the kernel takes as arguments of a program (6 MiB). */
 #define AGX_INIT_PACKET_MAX ((size_t)8 << 20)
 /* A packet that is sent as it is; a larger one goes as AGX_INIT_LARGE. Well below what a socket's
@@ -90,7 +93,7 @@ struct agx_init_msg {
     uint64_t offset, err_offset; /* QUERY: out and err */
     struct agx_str data;
     uint32_t pid, running, held;
-    int32_t exit_code; /* as a shell says it: 128 + signal */
+    int32_t exit_code; /* as a shell says it: 128 + signal; or AGX_INIT_EXIT_LOST */
     uint32_t code;     /* enum agx_code */
     struct agx_init_usage usage;
 
