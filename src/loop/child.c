@@ -198,15 +198,22 @@ static int watch(struct agx_child *c, struct agx_error **err)
     return r;
 }
 
-static int spawn_and_watch(struct agx_child *c, const struct agx_child_params *params,
-                           struct agx_error **err)
+int agx_child_spawn(const struct agx_child_params *params, pid_t *ret_pid, struct agx_error **err)
 {
-    int r = spawn(params, &c->pid);
+    int r = spawn(params, ret_pid);
 
     if (r != 0 && params->cwd)
         return agx_error_errno(err, r, "start '%s' in '%s'", params->file, params->cwd);
-    if (r != 0)
-        return agx_error_errno(err, r, "start '%s'", params->file);
+    return r != 0 ? agx_error_errno(err, r, "start '%s'", params->file) : 0;
+}
+
+static int spawn_and_watch(struct agx_child *c, const struct agx_child_params *params,
+                           struct agx_error **err)
+{
+    int r = agx_child_spawn(params, &c->pid, err);
+
+    if (r < 0)
+        return r;
     r = watch(c, err);
     return r < 0 ? agx_error_wrap(err, r, "start '%s'", params->file) : 0;
 }

@@ -52,6 +52,11 @@ int agx_child_start(struct agx_loop *l, const struct agx_child_params *params,
                     agx_child_exit_fn on_exit, void *user, struct agx_child **ret_child,
                     struct agx_error **err) AGX_MUST_CHECK;
 
+/* The same for a caller that waits for the process itself, with waitpid(): one that may block, on a
+ * thread of its own. Any thread. `end_group` means nothing here. */
+int agx_child_spawn(const struct agx_child_params *params, pid_t *ret_pid,
+                    struct agx_error **err) AGX_MUST_CHECK;
+
 pid_t agx_child_pid(const struct agx_child *c);
 
 /* Sends a signal to it; nothing happens when it has ended. */

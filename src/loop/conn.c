@@ -8,11 +8,13 @@
  * Invariants:
  *  (1) the user's callbacks come only in OPEN, and closed() exactly once, from the last close
  *      callback: after it nothing of the connection exists;
- *  (2) a connection with something to send is in the group's dirty list or polled for UV_WRITABLE;
+ *  (2) a connection with something to send is marked at its group or polled for UV_WRITABLE;
  *  (3) out_at <= out.len, and both are 0 when all is sent;
  *  (4) the group's read buffer is in use only while one data() runs; what is left then is copied.
+ *
+ * When in a turn of the loop it is looked at is its group's part: conn_group.c.
  */
-#include "loop/conn.h"
+#include "loop/conn_internal.h"
 
 #include "loop/loop.h"
 #include "loop/uverr.h"
@@ -24,67 +26,8 @@
 
 enum { KEEP_ROOM = 64 << 10 }; /* more than this is given back when a buffer is empty */
 
-enum conn_state { CONN_OPEN, CONN_FLUSHING, CONN_LINGERING, CONN_CLOSED };
-
-struct agx_conn {
-    struct agx_conn_group *group;
-    const struct agx_conn_ops *ops;
-    void *user;
-    int fd;
-    enum conn_state state;
-    int events;        /* what is polled for */
-    bool paused;       /* by the user */
-    bool full;         /* `held` has no room: reading waits for agx_conn_resume() */
-    bool redeliver;    /* data() is due for what is held */
-    bool was_slow;     /* more than out_high bytes were waiting: drained() is due */
-    bool eof;          /* the peer's direction has ended */
-    bool mute;         /* the peer has closed: what we send is dropped, what it sent is read */
-    bool in_dirty;     /* in the group's list of those to look at in this turn */
-    uint64_t due_ms;   /* deadline in loop time, 0: none */
-    uint64_t armed_ms; /* when the timer fires: not after due_ms */
-    struct agx_buf held;
-    struct agx_buf out;
-    size_t out_at; /* so many bytes of `out` are sent */
-    struct agx_error *error;
-    unsigned n_open; /* handles */
-    uv_poll_t poll;
-    uv_timer_t timer;
-    struct agx_conn *dirty_next;
-    struct agx_conn *prev, *next; /* all of the group */
-};
-
-struct agx_conn_group {
-    struct agx_loop *loop;
-    struct agx_conn_config config;
-    uint8_t *scratch;
-    uv_prepare_t prepare; /* sends what timers and posts have queued */
-    uv_check_t check;     /* sends what the turn's reads have queued */
-    uv_idle_t again;      /* keeps the loop from sleeping while somebody is still in `dirty` */
-    unsigned n_open;      /* handles, and connections */
-    bool closing;
-    struct agx_conn *all, *dirty;
-    size_t count;
-};
-
 static void set_state(struct agx_conn *c, enum conn_state next);
 static void on_poll(uv_poll_t *poll, int status, int events);
-
-static void group_released(struct agx_conn_group *g)
-{
-    if (--g->n_open > 0)
-        return;
-    free(g->scratch);
-    free(g);
-}
-
-static void mark_dirty(struct agx_conn *c)
-{
-    if (c->in_dirty || c->state == CONN_CLOSED)
-        return;
-    c->in_dirty = true;
-    c->dirty_next = c->group->dirty;
-    c->group->dirty = c;
-}
 
 static void fail(struct agx_conn *c, int sys_errno, const char *what)
 {
@@ -288,110 +231,16 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     update_poll(c);
 }
 
-/* What is left to do for those that asked, once each: whoever asks again meanwhile is seen in the
- * next pass, so that this one ends. */
-static void flush_dirty(struct agx_conn_group *g)
+void agx_conn_turn(struct agx_conn *c)
 {
-    struct agx_conn *c = g->dirty, *next;
-
-    g->dirty = NULL;
-    for (; c; c = next) {
-        next = c->dirty_next;
-        c->in_dirty = false;
-        if (c->redeliver && c->state == CONN_OPEN && !c->paused) {
-            c->redeliver = false;
-            c->full = false;
-            if (c->held.len > 0)
-                deliver_held(c);
-        }
-        if (c->state != CONN_CLOSED)
-            flush(c);
+    if (c->redeliver && c->state == CONN_OPEN && !c->paused) {
+        c->redeliver = false;
+        c->full = false;
+        if (c->held.len > 0)
+            deliver_held(c);
     }
-}
-
-static void on_again(uv_idle_t *h)
-{
-    (void)h;
-}
-
-/* drained() and data() may queue more each time: then the loop turns once without sleeping, so that
- * the other connections have their turn too. */
-static void on_prepare(uv_prepare_t *h)
-{
-    struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);
-
-    flush_dirty(g);
-    if (g->dirty)
-        flush_dirty(g);
-    if (g->dirty)
-        (void)uv_idle_start(&g->again, on_again);
-    else
-        (void)uv_idle_stop(&g->again);
-}
-
-static void on_check(uv_check_t *h)
-{
-    flush_dirty(container_of(h, struct agx_conn_group, check));
-}
-
-int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config,
-                        struct agx_conn_group **ret_group, struct agx_error **err)
-{
-    struct agx_conn_group *g = calloc(1, sizeof(*g));
-
-    if (g)
-        g->scratch = malloc(config->read_bytes);
-    if (!g || !g->scratch) {
-        free(g);
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for connections");
-    }
-    g->loop = l;
-    g->config = *config;
-    (void)uv_prepare_init(agx_loop_uv(l), &g->prepare);
-    (void)uv_check_init(agx_loop_uv(l), &g->check);
-    (void)uv_idle_init(agx_loop_uv(l), &g->again);
-    (void)uv_prepare_start(&g->prepare, on_prepare);
-    (void)uv_check_start(&g->check, on_check);
-    uv_unref((uv_handle_t *)&g->prepare);
-    uv_unref((uv_handle_t *)&g->check);
-    g->n_open = 3;
-    *ret_group = g;
-    return 0;
-}
-
-size_t agx_conn_group_count(const struct agx_conn_group *g)
-{
-    return g->count;
-}
-
-static void on_prepare_closed(uv_handle_t *h)
-{
-    group_released(container_of(h, struct agx_conn_group, prepare));
-}
-
-static void on_check_closed(uv_handle_t *h)
-{
-    group_released(container_of(h, struct agx_conn_group, check));
-}
-
-static void on_again_closed(uv_handle_t *h)
-{
-    group_released(container_of(h, struct agx_conn_group, again));
-}
-
-struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
-{
-    if (!g)
-        return NULL;
-    g->closing = true;
-    for (struct agx_conn *c = g->all, *next; c; c = next) {
-        next = c->next;
-        set_state(c, CONN_CLOSED);
-    }
-    uv_close((uv_handle_t *)&g->prepare, on_prepare_closed);
-    uv_close((uv_handle_t *)&g->check, on_check_closed);
-    uv_close((uv_handle_t *)&g->again, on_again_closed);
-    return NULL;
+    if (c->state != CONN_CLOSED)
+        flush(c);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -415,6 +264,12 @@ static void on_timer(uv_timer_t *timer)
         arm_timer(c);
         return;
     }
+    if (c->state == CONN_OPEN && may_read(c) && !c->looked) {
+        /* We may be the one who is late: what lies in the socket came in time. */
+        c->looked = true;
+        (void)uv_timer_start(&c->timer, on_timer, 1, 0); /* with a look at the sockets before */
+        return;
+    }
     c->due_ms = 0;
     if (c->state == CONN_OPEN)
         c->ops->expired(c->user);
@@ -429,6 +284,7 @@ void agx_conn_deadline(struct agx_conn *c, uint64_t ms)
     if (c->state != CONN_OPEN)
         return;
     c->due_ms = due;
+    c->looked = false;
     if (due && (due < c->armed_ms || !uv_is_active((uv_handle_t *)&c->timer)))
         arm_timer(c);
 }
@@ -464,13 +320,7 @@ int agx_conn_open(struct agx_conn_group *g, int *take_fd, const struct agx_conn_
     c->n_open = 2;
     set_socket_buffers(*take_fd, g->config.socket_buffer_bytes);
     c->fd = AGX_TAKE_FD(*take_fd);
-    c->next = g->all;
-    if (c->next)
-        c->next->prev = c;
-    g->all = c;
-    if (g->count++ == 0)
-        uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, also paused */
-    g->n_open++;
+    agx_conn_group_add(c);
     update_poll(c);
     *ret_conn = c;
     return 0;
@@ -490,7 +340,7 @@ struct agx_buf *agx_conn_out(struct agx_conn *c)
         agx_buf_consume(&c->out, c->out_at);
         c->out_at = 0;
     }
-    mark_dirty(c);
+    agx_conn_group_mark(c);
     return &c->out;
 }
 
@@ -509,7 +359,7 @@ void agx_conn_resume(struct agx_conn *c)
 {
     c->paused = false;
     c->redeliver = true;
-    mark_dirty(c);
+    agx_conn_group_mark(c);
 }
 
 void agx_conn_close(struct agx_conn *c)
@@ -525,38 +375,18 @@ void agx_conn_abort(struct agx_conn *c, struct agx_error **take_error)
     set_state(c, CONN_CLOSED);
 }
 
-static void unlink_conn(struct agx_conn *c)
-{
-    struct agx_conn_group *g = c->group;
-
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        g->all = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    for (struct agx_conn **at = &g->dirty; c->in_dirty && *at; at = &(*at)->dirty_next) {
-        if (*at == c) {
-            *at = c->dirty_next;
-            break;
-        }
-    }
-    if (--g->count == 0)
-        uv_unref((uv_handle_t *)&g->prepare);
-}
-
 static void handle_closed(struct agx_conn *c)
 {
     struct agx_conn_group *g = c->group;
 
     if (--c->n_open > 0)
         return;
-    unlink_conn(c);
+    agx_conn_group_remove(c);
     c->ops->closed(c->user, AGX_TAKE_PTR(c->error));
     agx_buf_done(&c->held);
     agx_buf_done(&c->out);
     free(c);
-    group_released(g);
+    agx_conn_group_released(g);
 }
 
 static void on_poll_closed(uv_handle_t *h)
@@ -581,7 +411,8 @@ static void set_state(struct agx_conn *c, enum conn_state next)
     case CONN_FLUSHING:
         c->due_ms = uv_now(agx_loop_uv(c->group->loop)) + c->group->config.linger_ms;
         arm_timer(c);
-        mark_dirty(c); /* with nothing to send, the flush of this turn goes on to LINGERING */
+        /* With nothing to send, the flush of this turn goes on to LINGERING. */
+        agx_conn_group_mark(c);
         break;
     case CONN_LINGERING:
         (void)shutdown(c->fd, SHUT_WR);

@@ -44,7 +44,7 @@ struct agx_conn_ops {
     void (*eof)(void *user);
     /* After more than out_high bytes had been waiting, all are sent. Optional. */
     void (*drained)(void *user);
-    /* The deadline has passed. Required where one is set. */
+    /* The deadline has passed, and data() has had what came before. Required where one is set. */
     void (*expired)(void *user);
     /* The end; the connection is gone. The callee owns `error` (NULL: an orderly end). */
     void (*closed)(void *user, struct agx_error *error);

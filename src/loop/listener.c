@@ -80,12 +80,9 @@ static bool is_connections_own(int sys_errno)
     }
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+/* False: nobody is there any more. */
+static bool accept_some(struct agx_listener *ln)
 {
-    struct agx_listener *ln = container_of(poll, struct agx_listener, poll);
-
-    (void)status; /* accept4() tells the same, and better */
-    (void)events;
     for (int i = 0; i < AGX_ACCEPT_BATCH && !ln->closing; i++) {
         struct agx_addr peer = { .len = sizeof(peer.sa) };
         int fd =
@@ -94,12 +91,20 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         if (fd >= 0) {
             ln->on_accept(ln->user, fd, &peer);
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            return;
+            return false;
         } else if (!is_connections_own(errno)) {
             pause_accepting(ln, errno);
-            return;
+            return false;
         }
     }
+    return !ln->closing;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* accept4() tells the same, and better */
+    (void)events;
+    (void)accept_some(container_of(poll, struct agx_listener, poll));
 }
 
 /* Takes the listening socket *take_fd and, where it has one, its path. */
@@ -238,6 +243,16 @@ static void on_poll_closed(uv_handle_t *h)
 static void on_retry_closed(uv_handle_t *h)
 {
     handle_closed(container_of(h, struct agx_listener, retry));
+}
+
+void agx_listener_take_waiting(struct agx_listener *ln)
+{
+    agx_loop_assert(ln->loop);
+    if (!ln->path) /* a socket of somebody else's: who waits there is the next one's */
+        return;
+    agx_unixsock_freep(&ln->path);
+    while (accept_some(ln))
+        ;
 }
 
 struct agx_listener *agx_listener_close(struct agx_listener *ln)

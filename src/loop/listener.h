@@ -43,6 +43,10 @@ int agx_listener_start(struct agx_listener *ln, agx_accept_fn on_accept, void *u
 /* Where it listens, with the port that was given. Borrowed; valid until it is closed. */
 const struct agx_addr *agx_listener_peek_addr(const struct agx_listener *ln);
 
+/* Before it is closed: takes who has connected to a path of ours and was not yet accepted, so that
+ * nobody who found us is turned away. The path is gone then. */
+void agx_listener_take_waiting(struct agx_listener *ln);
+
 /* No callback follows. Removes the path of a Unix socket if it is still ours. Returns NULL and
  * accepts it. */
 struct agx_listener *agx_listener_close(struct agx_listener *ln);

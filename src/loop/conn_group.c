@@ -1,0 +1,166 @@
+/*
+ * conn_group.c: the connections of a loop together: the list of them, the buffer that they read
+ * into, and when each has its turn to send.
+ *
+ * A connection says that it has something to do by agx_conn_group_mark(); twice in each turn of the
+ * loop, before it sleeps and after its reads, everybody who is marked has agx_conn_turn() once:
+ * what several callbacks queued leaves with one send().
+ *
+ * Invariants:
+ *  (1) n_open counts the group's own handles and its connections; with the last one the group goes;
+ *  (2) while there are connections, `prepare` keeps the loop running;
+ *  (3) the loop does not sleep while somebody is marked.
+ */
+#include "loop/conn_internal.h"
+
+#include "loop/loop.h"
+
+#include "base/banned.h"
+
+void agx_conn_group_released(struct agx_conn_group *g)
+{
+    if (--g->n_open > 0)
+        return;
+    free(g->scratch);
+    free(g);
+}
+
+void agx_conn_group_mark(struct agx_conn *c)
+{
+    if (c->in_dirty || c->state == CONN_CLOSED)
+        return;
+    c->in_dirty = true;
+    c->dirty_next = c->group->dirty;
+    c->group->dirty = c;
+}
+
+void agx_conn_group_add(struct agx_conn *c)
+{
+    struct agx_conn_group *g = c->group;
+
+    c->next = g->all;
+    if (c->next)
+        c->next->prev = c;
+    g->all = c;
+    if (g->count++ == 0)
+        uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, also paused */
+    g->n_open++;
+}
+
+void agx_conn_group_remove(struct agx_conn *c)
+{
+    struct agx_conn_group *g = c->group;
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        g->all = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    for (struct agx_conn **at = &g->dirty; c->in_dirty && *at; at = &(*at)->dirty_next) {
+        if (*at == c) {
+            *at = c->dirty_next;
+            break;
+        }
+    }
+    if (--g->count == 0)
+        uv_unref((uv_handle_t *)&g->prepare);
+}
+
+/* What is left to do for those that asked, once each: whoever asks again meanwhile is seen in the
+ * next pass, so that this one ends. */
+static void flush_dirty(struct agx_conn_group *g)
+{
+    struct agx_conn *c = g->dirty, *next;
+
+    g->dirty = NULL;
+    for (; c; c = next) {
+        next = c->dirty_next;
+        c->in_dirty = false;
+        agx_conn_turn(c);
+    }
+}
+
+static void on_again(uv_idle_t *h)
+{
+    (void)h;
+}
+
+/* drained() and data() may queue more each time: then the loop turns once without sleeping, so that
+ * the other connections have their turn too. */
+static void on_prepare(uv_prepare_t *h)
+{
+    struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);
+
+    flush_dirty(g);
+    if (g->dirty)
+        flush_dirty(g);
+    if (g->dirty)
+        (void)uv_idle_start(&g->again, on_again);
+    else
+        (void)uv_idle_stop(&g->again);
+}
+
+static void on_check(uv_check_t *h)
+{
+    flush_dirty(container_of(h, struct agx_conn_group, check));
+}
+
+int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config,
+                        struct agx_conn_group **ret_group, struct agx_error **err)
+{
+    struct agx_conn_group *g = calloc(1, sizeof(*g));
+
+    if (g)
+        g->scratch = malloc(config->read_bytes);
+    if (!g || !g->scratch) {
+        free(g);
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for connections");
+    }
+    g->loop = l;
+    g->config = *config;
+    (void)uv_prepare_init(agx_loop_uv(l), &g->prepare);
+    (void)uv_check_init(agx_loop_uv(l), &g->check);
+    (void)uv_idle_init(agx_loop_uv(l), &g->again);
+    (void)uv_prepare_start(&g->prepare, on_prepare);
+    (void)uv_check_start(&g->check, on_check);
+    uv_unref((uv_handle_t *)&g->prepare);
+    uv_unref((uv_handle_t *)&g->check);
+    g->n_open = 3;
+    *ret_group = g;
+    return 0;
+}
+
+size_t agx_conn_group_count(const struct agx_conn_group *g)
+{
+    return g->count;
+}
+
+static void on_prepare_closed(uv_handle_t *h)
+{
+    agx_conn_group_released(container_of(h, struct agx_conn_group, prepare));
+}
+
+static void on_check_closed(uv_handle_t *h)
+{
+    agx_conn_group_released(container_of(h, struct agx_conn_group, check));
+}
+
+static void on_again_closed(uv_handle_t *h)
+{
+    agx_conn_group_released(container_of(h, struct agx_conn_group, again));
+}
+
+struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
+{
+    if (!g)
+        return NULL;
+    for (struct agx_conn *c = g->all, *next; c; c = next) {
+        next = c->next;
+        agx_conn_abort(c, NULL);
+    }
+    uv_close((uv_handle_t *)&g->prepare, on_prepare_closed);
+    uv_close((uv_handle_t *)&g->check, on_check_closed);
+    uv_close((uv_handle_t *)&g->again, on_again_closed);
+    return NULL;
+}
