@@ -20,7 +20,7 @@ typedef Agentix__V1__WriteExecInputRequest input_pb;
 static int watch_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_watch_request *q)
 {
     watch_pb *m;
-    int r = agx_unpack(u, &agentix__v1__watch_events_request__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__v1__watch_events_request__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -81,7 +81,7 @@ int agx_output_request_decode(struct agx_output_request *q, struct agx_str bytes
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_output_request){ 0 };
-    r = agx_unpack(&u, &agentix__v1__read_exec_output_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__read_exec_output_request__descriptor, bytes, &m);
     if (r == 0 && m->stream != AGENTIX__V1__OUTPUT_STREAM__OUTPUT_STREAM_STDOUT &&
         m->stream != AGENTIX__V1__OUTPUT_STREAM__OUTPUT_STREAM_STDERR)
         r = agx_unpack_fault(&u, "stream", "is neither STDOUT nor STDERR");
@@ -140,7 +140,7 @@ static size_t pack_states(uint32_t set, state_pb storage[AGX_STATE_COUNT])
 static int page_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_list_request *q)
 {
     page_pb *m;
-    int r = agx_unpack(u, &agentix__v1__list_sandboxes_request__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__v1__list_sandboxes_request__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -202,7 +202,7 @@ int agx_wait_sandbox_decode(struct agx_wait_request *q, struct agx_str bytes,
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_wait_request){ 0 };
-    r = agx_unpack(&u, &agentix__v1__wait_sandbox_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__wait_sandbox_request__descriptor, bytes, &m);
     if (r == 0) {
         q->after_sequence = m->after_sequence;
         r = unpack_states(&u, m->n_states, m->states, &q->states);
@@ -238,7 +238,7 @@ int agx_wait_exec_decode(struct agx_wait_request *q, struct agx_str bytes, struc
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_wait_request){ 0 };
-    r = agx_unpack(&u, &agentix__v1__wait_exec_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__wait_exec_request__descriptor, bytes, &m);
     if (r == 0)
         r = unpack_timeout(&u, m->timeout, &q->timeout_ns);
     if (r == 0)
@@ -273,7 +273,7 @@ int agx_input_request_decode(struct agx_input_request *q, struct agx_str bytes,
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_input_request){ 0 };
-    r = agx_unpack(&u, &agentix__v1__write_exec_input_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__write_exec_input_request__descriptor, bytes, &m);
     if (r == 0) {
         q->eof = m->eof;
         r = agx_unpack_text(&u, m->exec_id, &q->exec_id);

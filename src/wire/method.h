@@ -20,11 +20,20 @@
 #define AGX_SERVICE_CONTROL "agentix.v1.ControlService"
 #define AGX_METHOD_WATCH_EVENTS "/agentix.v1.ControlService/WatchEvents"
 #define AGX_METHOD_READ_EXEC_OUTPUT "/agentix.v1.ControlService/ReadExecOutput"
+#define AGX_METHOD_GET_WITH_USE "/agentix.v1.ControlService/GetSandbox"
 #define AGX_METHOD_LIST_PAGE "/agentix.v1.ControlService/ListSandboxes"
 #define AGX_METHOD_WAIT_SANDBOX "/agentix.v1.ControlService/WaitSandbox"
 #define AGX_METHOD_WAIT_EXEC "/agentix.v1.ControlService/WaitExec"
 #define AGX_METHOD_WRITE_EXEC_INPUT "/agentix.v1.ControlService/WriteExecInput"
 #define AGX_METHOD_GET_STATS "/agentix.v1.ControlService/GetStats"
 #define AGX_METHOD_BACKUP "/agentix.v1.ControlService/Backup"
+
+#define AGX_SERVICE_IMAGE "agentix.v1.ImageService"
+#define AGX_METHOD_PULL_IMAGE "/agentix.v1.ImageService/PullImage"
+#define AGX_METHOD_IMPORT_IMAGE "/agentix.v1.ImageService/ImportImage"
+#define AGX_METHOD_LIST_IMAGES "/agentix.v1.ImageService/ListImages"
+#define AGX_METHOD_INSPECT_IMAGE "/agentix.v1.ImageService/InspectImage"
+#define AGX_METHOD_REMOVE_IMAGE "/agentix.v1.ImageService/RemoveImage"
+#define AGX_METHOD_PRUNE_IMAGES "/agentix.v1.ImageService/PruneImages"
 
 #endif

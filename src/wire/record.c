@@ -54,7 +54,7 @@ static int sandbox_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx
 {
     struct agx_spec spec;
     sandbox_pb *m;
-    int r = agx_unpack(u, &agentix__store__v1__sandbox_record__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__store__v1__sandbox_record__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -121,7 +121,7 @@ static int life_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_sa
 {
     struct agx_life life = { 0 };
     life_pb *m;
-    int r = agx_unpack(u, &agentix__store__v1__life_record__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__store__v1__life_record__descriptor, bytes, &m);
 
     if (r < 0 || (r = check_life(u, m, sb)) < 0 ||
         (r = agx_unpack_text(u, m->error_code, &life.error_code)) < 0 ||
@@ -185,7 +185,7 @@ int agx_exec_record_encode(struct agx_buf *out, const struct agx_exec *e)
 static int exec_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_exec *e)
 {
     exec_pb *m;
-    int r = agx_unpack(u, &agentix__store__v1__exec_record__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__store__v1__exec_record__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -246,7 +246,7 @@ static int event_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_e
 {
     struct agx_event *e = &ret->event;
     event_pb *m;
-    int r = agx_unpack(u, &agentix__store__v1__event_record__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agentix__store__v1__event_record__descriptor, bytes, &m);
 
     if (r < 0 || (r = check_number(u, "type", m->type, AGX_EVENT_COUNT)) < 0 ||
         (r = check_number(u, "state", m->state, AGX_STATE_COUNT)) < 0)

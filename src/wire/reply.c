@@ -2,6 +2,7 @@
 #include "wire/reply.h"
 
 #include "wire/field_writer.h"
+#include "wire/pull_wire_internal.h"
 #include "wire/spec_wire_internal.h"
 
 #include "agentix_v1_control.pb-c.h"
@@ -256,6 +257,18 @@ int agx_reply_watch(struct agx_buf *out, uint64_t position, const struct agx_eve
         make_event(&event, e, sandbox_id, false);
         m.event = &event.event;
     }
+    return agx_pack_plain(&m.base, out);
+}
+
+int agx_reply_pull(struct agx_buf *out, uint64_t position, const char *sandbox_id,
+                   const struct agx_pull *pull)
+{
+    Agentix__V1__WatchEventsResponse m = AGENTIX__V1__WATCH_EVENTS_RESPONSE__INIT;
+    Agentix__V1__PullProgress p;
+
+    agx_pull_pack(&p, sandbox_id, pull);
+    m.position = position;
+    m.pull = &p;
     return agx_pack_plain(&m.base, out);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "core/exec.h"
+#include "core/pull.h"
 
 /* PingResponse. */
 int agx_reply_ping(struct agx_buf *out, const char *version, const char *daemon) AGX_MUST_CHECK;
@@ -50,6 +51,10 @@ int agx_reply_event(struct agx_buf *out, const struct agx_event *e, const char *
 /* WatchEventsResponse; `e` NULL: the position alone. */
 int agx_reply_watch(struct agx_buf *out, uint64_t position, const struct agx_event *e,
                     const char *sandbox_id) AGX_MUST_CHECK;
+
+/* WatchEventsResponse with the pull of an image. */
+int agx_reply_pull(struct agx_buf *out, uint64_t position, const char *sandbox_id,
+                   const struct agx_pull *pull) AGX_MUST_CHECK;
 
 /* ReadExecOutputResponse. */
 int agx_reply_output(struct agx_buf *out, uint64_t offset, struct agx_str data,

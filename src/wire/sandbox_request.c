@@ -22,7 +22,7 @@ void agx_create_request_init(struct agx_create_request *q)
 static int create_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_create_request *q)
 {
     create_pb *m;
-    int r = agx_unpack(u, &agbox__v1__create_sandbox_request__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agbox__v1__create_sandbox_request__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -76,7 +76,7 @@ static int exec_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_ex
 {
     struct agx_exec *e = &q->exec;
     exec_pb *m;
-    int r = agx_unpack(u, &agbox__v1__create_exec_request__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &agbox__v1__create_exec_request__descriptor, bytes, &m);
 
     if (r < 0)
         return r;
@@ -142,7 +142,7 @@ int agx_sandbox_id_decode(struct agx_str bytes, char **ret_id, struct agx_error 
     int r;
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
-    r = agx_unpack(&u, &agbox__v1__get_sandbox_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__get_sandbox_request__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_id(&u, m->sandbox_id, ret_id);
     agx_unpack_done(&u);
@@ -156,7 +156,7 @@ int agx_exec_id_decode(struct agx_str bytes, char **ret_id, struct agx_error **e
     int r;
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
-    r = agx_unpack(&u, &agbox__v1__get_exec_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__get_exec_request__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_id(&u, m->exec_id, ret_id);
     agx_unpack_done(&u);
@@ -180,7 +180,7 @@ int agx_list_request_decode(struct agx_list_request *q, struct agx_str bytes,
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_list_request){ 0 };
-    r = agx_unpack(&u, &agbox__v1__list_sandboxes_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__list_sandboxes_request__descriptor, bytes, &m);
     if (r == 0) {
         q->include_deleted = m->include_deleted;
         r = agx_unpack_pairs(&u, "label_selector", m->n_label_selector, m->label_selector,
@@ -220,7 +220,7 @@ int agx_delete_request_decode(struct agx_pairs *selector, struct agx_str bytes,
     int r;
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
-    r = agx_unpack(&u, &agbox__v1__delete_sandboxes_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__delete_sandboxes_request__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_pairs(&u, "label_selector", m->n_label_selector, m->label_selector,
                              selector);
@@ -251,7 +251,7 @@ int agx_subscribe_request_decode(struct agx_subscribe_request *q, struct agx_str
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *q = (struct agx_subscribe_request){ 0 };
-    r = agx_unpack(&u, &agbox__v1__subscribe_sandbox_events_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__subscribe_sandbox_events_request__descriptor, bytes, &m);
     if (r == 0) {
         q->from_sequence = m->from_sequence;
         q->snapshot = m->include_current_snapshot;
@@ -285,7 +285,7 @@ int agx_active_request_decode(struct agx_str bytes, char **ret_sandbox_id, struc
 
     agx_unpack_init(&u, AGX_INVALID_ARGUMENT, err);
     *ret_sandbox_id = NULL;
-    r = agx_unpack(&u, &agbox__v1__list_active_execs_request__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__list_active_execs_request__descriptor, bytes, &m);
     if (r == 0 &&
         m->_sandbox_id_case == AGBOX__V1__LIST_ACTIVE_EXECS_REQUEST___SANDBOX_ID_SANDBOX_ID)
         r = agx_unpack_id(&u, m->sandbox_id, ret_sandbox_id);

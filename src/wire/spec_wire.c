@@ -10,7 +10,7 @@ typedef Agbox__V1__CompanionContainerSpec companion_pb;
 typedef Agbox__V1__CreateSpec spec_pb;
 typedef Agbox__V1__HealthcheckConfig healthcheck_pb;
 
-static healthcheck_pb *pack_healthcheck(struct agx_pack *p, const struct agx_healthcheck *h)
+healthcheck_pb *agx_healthcheck_pack(struct agx_pack *p, const struct agx_healthcheck *h)
 {
     healthcheck_pb *m = h->set ? agx_arena_alloc(&p->arena, sizeof(*m)) : NULL;
 
@@ -43,7 +43,7 @@ companion_pb **agx_companions_pack(struct agx_pack *p, const struct agx_spec *s,
             m->envs =
                 agx_pack_pairs(p, &agbox__v1__companion_container_spec__envs_entry__descriptor,
                                &c->envs, &m->n_envs);
-        m->healthcheck = pack_healthcheck(p, &c->healthcheck);
+        m->healthcheck = agx_healthcheck_pack(p, &c->healthcheck);
         m->n_post_start_on_primary = c->post_start_on_primary.len;
         m->post_start_on_primary = c->post_start_on_primary.items;
         m->n_command = c->command.len;
@@ -109,8 +109,7 @@ void agx_spec_pack(struct agx_pack *p, spec_pb *m, const struct agx_spec *s)
     m->egress = s->egress.items;
 }
 
-static int unpack_healthcheck(struct agx_unpack *u, const healthcheck_pb *m,
-                              struct agx_healthcheck *h)
+int agx_healthcheck_unpack(struct agx_unpack *u, const healthcheck_pb *m, struct agx_healthcheck *h)
 {
     int r = agx_unpack_words(u, "healthcheck.test", m->n_test, m->test, &h->test);
 
@@ -148,7 +147,7 @@ static int unpack_companion(struct agx_unpack *u, const companion_pb *m, struct 
     if (r == 0)
         r = agx_unpack_pairs(u, "companion_containers.envs", m->n_envs, m->envs, &c->envs);
     if (r == 0 && m->healthcheck)
-        r = unpack_healthcheck(u, m->healthcheck, &c->healthcheck);
+        r = agx_healthcheck_unpack(u, m->healthcheck, &c->healthcheck);
     if (r == 0)
         r = agx_unpack_words(u, "post_start_on_primary", m->n_post_start_on_primary,
                              m->post_start_on_primary, &c->post_start_on_primary);

@@ -24,4 +24,11 @@ int agx_companions_unpack(struct agx_unpack *u, size_t n,
                           Agbox__V1__CompanionContainerSpec *const *items,
                           struct agx_spec *s) AGX_MUST_CHECK;
 
+/* NULL: there is none. */
+Agbox__V1__HealthcheckConfig *agx_healthcheck_pack(struct agx_pack *p,
+                                                   const struct agx_healthcheck *h);
+/* `h` is empty before; what is in it is the caller's also after a failure. */
+int agx_healthcheck_unpack(struct agx_unpack *u, const Agbox__V1__HealthcheckConfig *m,
+                           struct agx_healthcheck *h) AGX_MUST_CHECK;
+
 #endif

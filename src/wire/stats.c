@@ -116,7 +116,7 @@ int agx_stats_decode(struct agx_stats *s, struct agx_str bytes, struct agx_error
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *s = (struct agx_stats){ 0 };
-    r = agx_unpack(&u, &agentix__v1__get_stats_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__get_stats_response__descriptor, bytes, &m);
     if (r == 0)
         r = view_stats(&u, m, s);
     agx_unpack_done(&u);

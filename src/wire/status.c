@@ -73,8 +73,8 @@ static int view_info(struct agx_unpack *u, const ProtobufCBinaryData *value,
                      struct agx_status_view *v)
 {
     info_pb *m;
-    int r = agx_unpack(u, &google__rpc__error_info__descriptor,
-                       agx_str_bytes(value->data, value->len), &m);
+    int r = agx_unpack_message(u, &google__rpc__error_info__descriptor,
+                               agx_str_bytes(value->data, value->len), &m);
 
     if (r < 0 || (r = agx_unpack_id(u, m->reason, &v->reason)) < 0 ||
         (r = agx_unpack_id(u, m->domain, &v->domain)) < 0)
@@ -85,7 +85,7 @@ static int view_info(struct agx_unpack *u, const ProtobufCBinaryData *value,
 static int view_status(struct agx_unpack *u, struct agx_str bytes, struct agx_status_view *v)
 {
     status_pb *m;
-    int r = agx_unpack(u, &google__rpc__status__descriptor, bytes, &m);
+    int r = agx_unpack_message(u, &google__rpc__status__descriptor, bytes, &m);
 
     if (r < 0 || (r = agx_unpack_id(u, m->message, &v->message)) < 0)
         return r;

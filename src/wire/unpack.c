@@ -34,8 +34,8 @@ static void arena_free(void *arena, void *p)
     (void)p;
 }
 
-int agx_unpack(struct agx_unpack *u, const ProtobufCMessageDescriptor *type, struct agx_str bytes,
-               void *ret_message)
+int agx_unpack_message(struct agx_unpack *u, const ProtobufCMessageDescriptor *type,
+                       struct agx_str bytes, void *ret_message)
 {
     ProtobufCAllocator allocator = { arena_alloc, arena_free, &u->arena };
     /* protobuf-c wants a pointer, even to nothing. */

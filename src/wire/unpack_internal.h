@@ -28,8 +28,8 @@ void agx_unpack_init(struct agx_unpack *u, enum agx_code blame, struct agx_error
 void agx_unpack_done(struct agx_unpack *u);
 
 /* *ret_message points to a pointer of the message's type; it lives as long as `u`. */
-int agx_unpack(struct agx_unpack *u, const ProtobufCMessageDescriptor *type, struct agx_str bytes,
-               void *ret_message) AGX_MUST_CHECK;
+int agx_unpack_message(struct agx_unpack *u, const ProtobufCMessageDescriptor *type,
+                       struct agx_str bytes, void *ret_message) AGX_MUST_CHECK;
 
 /* Sets the error for a fault of that field. */
 int agx_unpack_fault(struct agx_unpack *u, const char *field, const char *fault);

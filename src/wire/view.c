@@ -49,7 +49,7 @@ int agx_sandbox_view_decode(struct agx_sandbox_view *v, struct agx_str bytes, bo
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agentix__v1__wait_sandbox_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__wait_sandbox_response__descriptor, bytes, &m);
     if (r == 0)
         r = m->sandbox ? view_handle(&u, m->sandbox, v)
                        : agx_unpack_fault(&u, "sandbox", "is missing in the answer");
@@ -96,7 +96,7 @@ int agx_sandbox_views_decode(struct agx_sandbox_views *v, struct agx_str bytes,
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_sandbox_views){ 0 };
-    r = agx_unpack(&u, &agentix__v1__list_sandboxes_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__list_sandboxes_response__descriptor, bytes, &m);
     if (r == 0)
         r = view_page(&u, m, v);
     agx_unpack_done(&u);
@@ -150,7 +150,7 @@ int agx_exec_view_decode(struct agx_exec_view *v, struct agx_str bytes, bool *re
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agentix__v1__wait_exec_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__wait_exec_response__descriptor, bytes, &m);
     if (r == 0)
         r = m->exec ? view_exec(&u, m->exec, v)
                     : agx_unpack_fault(&u, "exec", "is missing in the answer");
@@ -193,7 +193,7 @@ int agx_exec_views_decode(struct agx_exec_views *v, struct agx_str bytes, struct
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_exec_views){ 0 };
-    r = agx_unpack(&u, &agbox__v1__list_active_execs_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__list_active_execs_response__descriptor, bytes, &m);
     if (r == 0)
         r = view_execs(&u, m, v);
     agx_unpack_done(&u);

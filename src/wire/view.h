@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "core/exec.h"
+#include "core/pull.h"
 
 /* SandboxHandle. */
 struct agx_sandbox_view {
@@ -70,9 +71,20 @@ int agx_event_view_decode(struct agx_event_view *v, struct agx_str bytes,
                           struct agx_error **err) AGX_MUST_CHECK;
 void agx_event_view_done(struct agx_event_view *v);
 
-/* WatchEventsResponse. 1: with an event; 0: the position alone, and `v` is empty. */
+/* WatchEventsResponse. 1: with an event; 0: the position alone, or a pull, and `v` is empty. */
 int agx_watch_view_decode(struct agx_event_view *v, uint64_t *ret_position, struct agx_str bytes,
                           struct agx_error **err) AGX_MUST_CHECK;
+
+/* WatchEventsResponse with the pull of an image. */
+struct agx_pull_view {
+    char *sandbox_id, *image; /* never NULL */
+    struct agx_pull pull;     /* borrows the image */
+};
+
+/* 1: it has one; 0: it has none, and `v` is empty. */
+int agx_pull_view_decode(struct agx_pull_view *v, struct agx_str bytes,
+                         struct agx_error **err) AGX_MUST_CHECK;
+void agx_pull_view_done(struct agx_pull_view *v);
 
 /* PingResponse. */
 struct agx_ping_view {

@@ -1,7 +1,7 @@
 /* view_event.c: events, and the small answers, as clients read them. */
 #include "wire/view.h"
 
-#include "wire/unpack_internal.h"
+#include "wire/pull_wire_internal.h"
 
 #include "agentix_v1_control.pb-c.h"
 
@@ -61,7 +61,7 @@ int agx_event_view_decode(struct agx_event_view *v, struct agx_str bytes, struct
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agbox__v1__sandbox_event__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__sandbox_event__descriptor, bytes, &m);
     if (r == 0)
         r = view_event(&u, m, v);
     agx_unpack_done(&u);
@@ -87,12 +87,30 @@ int agx_watch_view_decode(struct agx_event_view *v, uint64_t *ret_position, stru
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_event_view){ 0 };
-    r = agx_unpack(&u, &agentix__v1__watch_events_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__watch_events_response__descriptor, bytes, &m);
     if (r == 0 && m->event)
         r = view_event(&u, m->event, v);
     if (r == 0) {
         *ret_position = m->position;
         r = m->event ? 1 : 0;
+    }
+    agx_unpack_done(&u);
+    return r;
+}
+
+int agx_pull_view_decode(struct agx_pull_view *v, struct agx_str bytes, struct agx_error **err)
+{
+    Agentix__V1__WatchEventsResponse *m;
+    struct agx_unpack u;
+    int r;
+
+    agx_unpack_init(&u, AGX_INTERNAL, err);
+    *v = (struct agx_pull_view){ 0 };
+    r = agx_unpack_message(&u, &agentix__v1__watch_events_response__descriptor, bytes, &m);
+    if (r == 0 && m->pull) {
+        r = agx_pull_unpack(&u, m->pull, v);
+        if (r == 0)
+            r = 1;
     }
     agx_unpack_done(&u);
     return r;
@@ -106,7 +124,7 @@ int agx_ping_view_decode(struct agx_ping_view *v, struct agx_str bytes, struct a
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_ping_view){ 0 };
-    r = agx_unpack(&u, &agbox__v1__ping_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__ping_response__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_id(&u, m->version, &v->version);
     if (r == 0)
@@ -135,7 +153,7 @@ int agx_exec_created_view_decode(struct agx_exec_created_view *v, struct agx_str
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_exec_created_view){ 0 };
-    r = agx_unpack(&u, &agbox__v1__create_exec_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__create_exec_response__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_id(&u, m->exec_id, &v->exec_id);
     if (r == 0)
@@ -165,7 +183,7 @@ int agx_deleted_view_decode(struct agx_words *ids, struct agx_str bytes, struct 
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agbox__v1__delete_sandboxes_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agbox__v1__delete_sandboxes_response__descriptor, bytes, &m);
     if (r == 0)
         r = agx_unpack_words(&u, "deleted_sandbox_ids", m->n_deleted_sandbox_ids,
                              m->deleted_sandbox_ids, ids);
@@ -183,7 +201,7 @@ int agx_output_view_decode(struct agx_output_view *v, struct agx_str bytes, stru
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
     *v = (struct agx_output_view){ 0 };
-    r = agx_unpack(&u, &agentix__v1__read_exec_output_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__read_exec_output_response__descriptor, bytes, &m);
     if (r == 0) {
         v->offset = m->offset;
         v->skipped = m->skipped;
@@ -208,7 +226,7 @@ int agx_input_view_decode(struct agx_str bytes, uint64_t *ret_bytes_written, str
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agentix__v1__write_exec_input_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__write_exec_input_response__descriptor, bytes, &m);
     if (r == 0)
         *ret_bytes_written = m->bytes_written;
     agx_unpack_done(&u);
@@ -222,7 +240,7 @@ int agx_backup_view_decode(struct agx_str bytes, struct agx_buf *out, struct agx
     int r;
 
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, &agentix__v1__backup_response__descriptor, bytes, &m);
+    r = agx_unpack_message(&u, &agentix__v1__backup_response__descriptor, bytes, &m);
     if (r == 0 && agx_buf_append(out, agx_str_bytes(m->data.data, m->data.len)) < 0)
         r = agx_text_no_memory(err);
     agx_unpack_done(&u);

@@ -11,6 +11,7 @@
 
 #include "agbox_v1_service.pb-c.h"
 #include "agentix_v1_control.pb-c.h"
+#include "agentix_v1_image.pb-c.h"
 
 #include <inttypes.h>
 
@@ -246,7 +247,8 @@ static int put_message(struct writer *w, const ProtobufCMessage *m)
 static const ProtobufCMessageDescriptor *find(const char *name)
 {
     static const ProtobufCServiceDescriptor *const services[] = {
-        &agbox__v1__sandbox_service__descriptor, &agentix__v1__control_service__descriptor
+        &agbox__v1__sandbox_service__descriptor, &agentix__v1__control_service__descriptor,
+        &agentix__v1__image_service__descriptor
     };
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(services); i++)
@@ -287,7 +289,7 @@ int agx_wire_json(struct agx_buf *out, const char *message, struct agx_str bytes
     if (!type)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no message '%s'", message);
     agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack(&u, type, bytes, &m);
+    r = agx_unpack_message(&u, type, bytes, &m);
     if (r == 0)
         r = write_message(out, m, err);
     agx_unpack_done(&u);
