@@ -5,23 +5,30 @@
  *     10.0.0.0/8:443         a network, one port
  *     2001:db8::/32          IPv6
  *     [2001:db8::1]:443      IPv6 with a port
- *
- * Addresses only: a packet filter sees no names, and a name that is resolved once is wrong soon.
+ *     pypi.org:443           a name: a packet filter sees none, so the daemon asks for its
+ *                            addresses, again and again
  */
 #ifndef AGX_CORE_EGRESS_H
 #define AGX_CORE_EGRESS_H
 
-#include "base/error.h"
-#include "base/str.h"
+#include "core/subnet.h"
+
+/* Bytes of a name, by the DNS. */
+#define AGX_EGRESS_NAME_MAX 253
 
 struct agx_egress {
-    bool ipv6;
-    uint8_t address[16]; /* network byte order; IPv4 in the first four; bits past prefix are 0 */
-    uint8_t prefix;      /* 0..32 or 0..128 */
-    uint16_t port;       /* 0: all */
+    struct agx_str name;  /* borrowed from the text; empty: an address */
+    struct agx_subnet to; /* of an address, or one address of the name */
+    uint16_t port;        /* 0: all */
 };
 
-/* -AGX_INVALID_ARGUMENT for other texts. */
+/* A name whose address is not known. */
+static inline bool agx_egress_is_unknown(const struct agx_egress *e)
+{
+    return e->name.len > 0 && e->to.prefix == 0;
+}
+
+/* A name has at least one dot and no wildcard. -AGX_INVALID_ARGUMENT for other texts. */
 int agx_egress_parse(struct agx_str text, struct agx_egress *ret,
                      struct agx_error **err) AGX_MUST_CHECK;
 

@@ -166,7 +166,14 @@ static void end_failed(struct end *end, int32_t exit_code, const char *message)
     end->error_message = message ? message : end->text;
 }
 
-static void describe_end(enum agx_exec_outcome by, const struct agx_exec_input *in, struct end *end)
+/* What is lost in a sandbox that somebody stops or deletes was killed by that. */
+static bool is_stopped(const struct agx_sandbox *sb)
+{
+    return sb->life.phase == AGX_PHASE_STOPPING || sb->life.phase == AGX_PHASE_DELETING;
+}
+
+static void describe_end(enum agx_exec_outcome by, const struct agx_exec_input *in,
+                         const struct agx_sandbox *sb, struct end *end)
 {
     *end = (struct end){ .event = AGX_EVENT_EXEC_FINISHED };
     switch (by) {
@@ -178,7 +185,10 @@ static void describe_end(enum agx_exec_outcome by, const struct agx_exec_input *
         end_failed(end, 0, agx_text(in->error_message));
         break;
     case AGX_EXEC_BY_LOSS:
-        end_failed(end, in->exit_code, in->error_message);
+        if (is_stopped(sb))
+            end_failed(end, AGX_EXEC_EXIT_KILLED, NULL);
+        else
+            end_failed(end, in->exit_code, in->error_message);
         break;
     case AGX_EXEC_BY_RESTART:
         end->event = AGX_EVENT_EXEC_FAILED;
@@ -252,7 +262,7 @@ static int end(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec
     struct end how;
     int r;
 
-    describe_end(c->by, in, &how);
+    describe_end(c->by, in, sb, &how);
     if ((r = agx_text_set(&code, how.error_code, err)) < 0 ||
         (r = agx_text_set(&message, how.error_message, err)) < 0 ||
         (r = make_event(e, sb, &how, &in->now, &out->event, err)) < 0)

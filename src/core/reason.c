@@ -27,6 +27,9 @@ static const struct {
     [AGX_REASON_EXEC_ALREADY_TERMINAL] = { "EXEC_ALREADY_TERMINAL", "exec_id", "exec",
                                            "is already terminal", AGX_FAILED_PRECONDITION },
     [AGX_REASON_SEQUENCE_EXPIRED] = { "SANDBOX_EVENT_SEQUENCE_EXPIRED", "sandbox_id" },
+    [AGX_REASON_IMAGE_NOT_FOUND] = { "IMAGE_NOT_FOUND", "image" },
+    [AGX_REASON_IMAGE_IN_USE] = { "IMAGE_IN_USE", "image" },
+    [AGX_REASON_IMAGE_PULL_FAILED] = { "IMAGE_PULL_FAILED", "image" },
 };
 
 const char *agx_reason_name(enum agx_reason reason)

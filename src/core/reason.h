@@ -21,6 +21,9 @@ enum agx_reason {
     AGX_REASON_EXEC_ID_ALREADY_EXISTS,
     AGX_REASON_EXEC_ALREADY_TERMINAL,
     AGX_REASON_SEQUENCE_EXPIRED, /* SANDBOX_EVENT_SEQUENCE_EXPIRED */
+    AGX_REASON_IMAGE_NOT_FOUND,
+    AGX_REASON_IMAGE_IN_USE,
+    AGX_REASON_IMAGE_PULL_FAILED, /* what went wrong on the way, or at the registry */
     AGX_REASON_COUNT,
 };
 
@@ -34,7 +37,7 @@ const char *agx_reason_name(enum agx_reason reason);
 const char *agx_reason_id_key(enum agx_reason reason);
 
 /* Sets the message for that id and returns the negative code. Not for SEQUENCE_EXPIRED, whose
- * message has a number too: agx_event_check_from(). */
+ * message has a number too (agx_event_check_from()), and images: their store has better ones. */
 int agx_reason_error(enum agx_reason reason, const char *id, struct agx_error **err);
 
 #endif

@@ -65,10 +65,15 @@ static const enum agx_recovery recovery[AGX_PHASE_COUNT][AGX_SEEN_COUNT] = {
     },
 };
 
-struct agx_recovery_plan agx_reconcile_start(enum agx_phase stored, enum agx_seen seen)
+struct agx_recovery_plan agx_reconcile_start(enum agx_phase stored, enum agx_seen seen,
+                                             bool remains)
 {
     struct agx_recovery_plan plan = { .action = recovery[stored][seen] };
 
+    /* Where a main process would be removed, so is what is left without one. */
+    if (seen == AGX_SEEN_MISSING && remains &&
+        recovery[stored][AGX_SEEN_EXITED] == AGX_RECOVERY_REMOVE)
+        plan.action = AGX_RECOVERY_REMOVE;
     if (plan.action == AGX_RECOVERY_FAIL) {
         plan.error_code = AGX_FAILED_NOT_RUNNING;
         plan.error_message = stored == AGX_PHASE_READY

@@ -39,9 +39,11 @@ struct agx_recovery_plan {
 
 /*
  * When the daemon starts, after agx_sandbox_step() was given AGX_ON_RESTART. Objects without a
- * record count as ABSENT. One that cannot be looked at never keeps the others waiting.
+ * record count as ABSENT. `remains`: the main process is MISSING, but something else of the sandbox
+ * is there. One that cannot be looked at never keeps the others waiting.
  */
-struct agx_recovery_plan agx_reconcile_start(enum agx_phase stored, enum agx_seen seen);
+struct agx_recovery_plan agx_reconcile_start(enum agx_phase stored, enum agx_seen seen,
+                                             bool remains);
 
 struct agx_watch_config {
     uint64_t window_ms; /* down, or up too briefly, for longer than this: a crash loop */

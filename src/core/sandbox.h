@@ -116,6 +116,7 @@ struct agx_life {
 
 struct agx_sandbox {
     char *id;
+    uint64_t number;    /* of its records in the store, in the order of creation; 0: has none yet */
     uint32_t owner_uid; /* who created it: limits count by uid */
     struct agx_stamp created;
     struct agx_spec spec; /* accepted; never changes */

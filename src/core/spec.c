@@ -36,7 +36,7 @@ static void copy_done(struct agx_copy *c)
     agx_words_done(&c->exclude_patterns);
 }
 
-static void companion_done(struct agx_companion *c)
+void agx_companion_done(struct agx_companion *c)
 {
     free(c->name);
     free(c->image);
@@ -65,7 +65,7 @@ void agx_spec_done(struct agx_spec *s)
     free(s->copies);
     free(s->ports);
     for (size_t i = 0; i < s->companions_len; i++)
-        companion_done(&s->companions[i]);
+        agx_companion_done(&s->companions[i]);
     free(s->companions);
     agx_words_done(&s->builtin_tools);
     agx_pairs_done(&s->labels);
@@ -160,24 +160,30 @@ static int override_words(struct agx_words *to, const struct agx_words *from,
     return agx_words_copy(to, from, err);
 }
 
+int agx_companion_copy(struct agx_companion *to, const struct agx_companion *from,
+                       struct agx_error **err)
+{
+    int r;
+
+    to->healthcheck = from->healthcheck;
+    to->healthcheck.test = (struct agx_words){ 0 };
+    if ((r = agx_text_set(&to->name, from->name, err)) < 0 ||
+        (r = agx_text_set(&to->image, from->image, err)) < 0 ||
+        (r = agx_pairs_merge(&to->envs, &from->envs, err)) < 0 ||
+        (r = agx_words_copy(&to->post_start_on_primary, &from->post_start_on_primary, err)) < 0 ||
+        (r = agx_words_copy(&to->command, &from->command, err)) < 0 ||
+        (r = override_limits(&to->limits, &from->limits, err)) < 0)
+        return r;
+    return agx_words_copy(&to->healthcheck.test, &from->healthcheck.test, err);
+}
+
 static int append_companion(struct agx_spec *s, const struct agx_companion *from,
                             struct agx_error **err)
 {
     struct agx_companion *c = NULL;
-    struct agx_words none = { 0 };
-    int r;
+    int r = agx_spec_add_companion(s, &c, err);
 
-    if ((r = agx_spec_add_companion(s, &c, err)) < 0 ||
-        (r = agx_text_set(&c->name, from->name, err)) < 0 ||
-        (r = agx_text_set(&c->image, from->image, err)) < 0 ||
-        (r = agx_pairs_merge(&c->envs, &from->envs, err)) < 0 ||
-        (r = agx_words_copy(&c->post_start_on_primary, &from->post_start_on_primary, err)) < 0 ||
-        (r = agx_words_copy(&c->command, &from->command, err)) < 0 ||
-        (r = override_limits(&c->limits, &from->limits, err)) < 0)
-        return r;
-    c->healthcheck = from->healthcheck;
-    c->healthcheck.test = none;
-    return agx_words_copy(&c->healthcheck.test, &from->healthcheck.test, err);
+    return r < 0 ? r : agx_companion_copy(c, from, err);
 }
 
 static int append_lists(struct agx_spec *s, const struct agx_spec *from, struct agx_error **err)

@@ -105,6 +105,11 @@ int agx_spec_add_port(struct agx_spec *s, struct agx_port **ret,
 int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret,
                            struct agx_error **err) AGX_MUST_CHECK;
 
+/* For one that outlives its spec. `to` holds nothing yet; after a failure it is only to be done. */
+int agx_companion_copy(struct agx_companion *to, const struct agx_companion *from,
+                       struct agx_error **err) AGX_MUST_CHECK;
+void agx_companion_done(struct agx_companion *c);
+
 /*
  * Lays `over` (the request) on `base` (the YAML file): values that are set replace, maps join with
  * `over` winning, lists are appended, tools named twice count once, a command replaces the whole.

@@ -7,6 +7,7 @@
 #include "core/spec.h"
 
 #include "base/cpu.h"
+#include "base/limits.h"
 #include "base/size.h"
 #include "core/egress.h"
 #include "core/spec_internal.h"
@@ -350,6 +351,8 @@ static int check_network(const struct agx_spec *s, struct agx_error **err)
         return invalid(err, "egress entries need network egress");
     if (s->ports_len > 0 && s->network == AGX_NETWORK_NONE)
         return invalid(err, "ports need a network, and network is none");
+    if (s->egress.len > AGX_SPEC_ITEMS_MAX)
+        return invalid(err, "egress has more than %d entries", AGX_SPEC_ITEMS_MAX);
     for (size_t i = 0; i < s->egress.len; i++) {
         struct agx_egress e;
         int r = agx_egress_parse(agx_str_from(s->egress.items[i]), &e, err);

@@ -1,27 +1,20 @@
-/*
- * spec_yaml.c: each kind of mapping is a table of its keys; one function reads them all.
- *
- * Aliases and merge keys ("<<") may visit a node many times, so that every visit is counted.
- */
+/* spec_yaml.c: each kind of mapping is a table of its keys; one function reads them all. */
 #include "core/spec_yaml.h"
 
 #include "base/duration.h"
 #include "base/limits.h"
 #include "core/spec_internal.h"
-#include "core/yaml.h"
+#include "core/yaml_walk.h"
 #include "base/banned.h"
 
 #include <stddef.h>
 
-#define MERGE_DEPTH_MAX 16 /* mappings that merge mappings that merge ... */
-#define TEXT_MAX 200       /* of the file's own words in a message */
+#define TEXT_MAX 200 /* of the file's own words in a message */
 
 struct reader {
-    const struct agx_yaml *y;
+    struct agx_yaml_walk walk;
     struct agx_spec *spec;
-    unsigned budget;
     char field[256]; /* in front of a command's messages: "", "companion_containers[db]." */
-    struct agx_error **err;
 };
 
 typedef int (*read_fn)(struct reader *r, const struct agx_yaml_node *n, void *to);
@@ -32,129 +25,22 @@ struct field {
     size_t offset; /* of what it is read into, in the struct of the table */
 };
 
-/* The pairs of a mapping with those that it merges, each key once; the nearest wins. */
-struct entry {
-    const struct agx_yaml_node *key, *value;
-};
-
-struct entries {
-    struct entry *items;
-    size_t len;
-};
-
-static int bad(struct reader *r, const struct agx_yaml_node *n, const char *what)
-{
-    return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "line %u: %s", n->line, what);
-}
-
-/* NULL, and the error, when there were too many. */
-static const struct agx_yaml_node *visit(struct reader *r, uint32_t at)
-{
-    if (r->budget > 0) {
-        r->budget--;
-        return agx_yaml_node(r->y, at);
-    }
-    (void)agx_error_set(r->err, AGX_INVALID_ARGUMENT,
-                        "more than %d values, aliases counted each time", AGX_YAML_NODES_MAX);
-    return NULL;
-}
-
-static bool is_merge_key(const struct reader *r, const struct agx_yaml_node *key)
-{
-    return key->plain && agx_str_eq(agx_yaml_text(r->y, key), AGX_STR("<<"));
-}
-
-static int add_entry(struct reader *r, struct entries *e, struct entry entry)
-{
-    struct agx_str key = agx_yaml_text(r->y, entry.key);
-    int rc;
-
-    for (size_t i = 0; i < e->len; i++)
-        if (agx_str_eq(agx_yaml_text(r->y, e->items[i].key), key))
-            return 0;
-    if (e->len >= AGX_PAIRS_MAX)
-        return bad(r, entry.key, "a mapping has too many keys");
-    rc = agx_text_grow((void **)&e->items, e->len, sizeof(*e->items), r->err);
-    if (rc == 0)
-        e->items[e->len++] = entry;
-    return rc;
-}
-
-static int collect(struct reader *r, const struct agx_yaml_node *map, struct entries *e,
-                   unsigned depth);
-
-/* The value of "<<": a mapping, or a sequence of them. */
-static int merge(struct reader *r, const struct agx_yaml_node *value, struct entries *e,
-                 unsigned depth)
-{
-    const struct agx_yaml_node *n;
-    int rc = 0;
-
-    if (depth == MERGE_DEPTH_MAX)
-        return bad(r, value, "merge keys are nested too deeply");
-    if (value->kind == AGX_YAML_MAPPING)
-        return collect(r, value, e, depth + 1);
-    if (value->kind != AGX_YAML_SEQUENCE)
-        return bad(r, value, "a merge key needs a mapping or a list of mappings");
-    for (uint32_t at = value->first; rc == 0 && at; at = r->y->nodes[at].next) {
-        n = visit(r, at);
-        if (!n)
-            return -AGX_INVALID_ARGUMENT;
-        if (n->kind != AGX_YAML_MAPPING)
-            return bad(r, n, "a merge key needs a mapping or a list of mappings");
-        rc = collect(r, n, e, depth + 1);
-    }
-    return rc;
-}
-
-static int collect(struct reader *r, const struct agx_yaml_node *map, struct entries *e,
-                   unsigned depth)
-{
-    const struct agx_yaml_node *merged = NULL, *key, *value;
-    int rc;
-
-    for (uint32_t at = map->first; at; at = r->y->nodes[r->y->nodes[at].next].next) {
-        key = visit(r, at);
-        value = key ? visit(r, r->y->nodes[at].next) : NULL;
-        if (!value)
-            return -AGX_INVALID_ARGUMENT;
-        if (is_merge_key(r, key))
-            merged = value; /* after the mapping's own: those win */
-        else if ((rc = add_entry(r, e, (struct entry){ key, value })) < 0)
-            return rc;
-    }
-    return merged ? merge(r, merged, e, depth) : 0;
-}
-
-static void entries_done(struct entries *e)
-{
-    free(e->items);
-}
-
-/* All pairs of what must be a mapping. */
-static int read_entries(struct reader *r, const struct agx_yaml_node *n, struct entries *e)
-{
-    if (n->kind != AGX_YAML_MAPPING)
-        return bad(r, n, "expected a mapping");
-    return collect(r, n, e, 0);
-}
-
 static int read_fields(struct reader *r, const struct agx_yaml_node *n, const struct field *fields,
                        size_t count, void *to)
 {
-    _cleanup_(entries_done) struct entries e = { 0 };
-    int rc = read_entries(r, n, &e);
+    _cleanup_(agx_yaml_entries_done) struct agx_yaml_entries e = { 0 };
+    int rc = agx_yaml_walk_entries(&r->walk, n, &e);
 
     for (size_t i = 0; rc == 0 && i < e.len; i++) {
-        struct agx_str key = agx_yaml_text(r->y, e.items[i].key);
+        struct agx_str key = agx_yaml_text(r->walk.y, e.items[i].key);
         size_t f = 0;
 
         while (f < count && !agx_str_eq(key, agx_str_from(fields[f].key)))
             f++;
         if (f == count)
-            return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "line %u: field %.*s not found",
+            return agx_error_set(r->walk.err, AGX_INVALID_ARGUMENT, "line %u: field %.*s not found",
                                  e.items[i].key->line, agx_text_cut(key, TEXT_MAX), key.ptr);
-        if (!agx_yaml_is_null(r->y, e.items[i].value)) /* null: as if it were not there */
+        if (!agx_yaml_is_null(r->walk.y, e.items[i].value)) /* null: as if it were not there */
             rc = fields[f].read(r, e.items[i].value, (char *)to + fields[f].offset);
     }
     return rc;
@@ -166,8 +52,8 @@ static int read_fields(struct reader *r, const struct agx_yaml_node *n, const st
 static int scalar_text(struct reader *r, const struct agx_yaml_node *n, struct agx_str *ret)
 {
     if (n->kind != AGX_YAML_SCALAR)
-        return bad(r, n, "expected a string");
-    *ret = agx_yaml_is_null(r->y, n) ? AGX_STR("") : agx_yaml_text(r->y, n);
+        return agx_yaml_walk_bad(&r->walk, n, "expected a string");
+    *ret = agx_yaml_is_null(r->walk.y, n) ? AGX_STR("") : agx_yaml_text(r->walk.y, n);
     return 0;
 }
 
@@ -180,20 +66,22 @@ static int read_text(struct reader *r, const struct agx_yaml_node *n, void *to)
     if (rc < 0)
         return rc;
     copy = agx_str_dup(s);
-    return copy ? agx_text_set(to, copy, r->err) : agx_text_no_memory(r->err);
+    return copy ? agx_text_set(to, copy, r->walk.err) : agx_text_no_memory(r->walk.err);
 }
 
 static int read_bool(struct reader *r, const struct agx_yaml_node *n, void *to)
 {
-    return agx_yaml_bool(r->y, n, to) ? 0 : bad(r, n, "expected true or false");
+    return agx_yaml_bool(r->walk.y, n, to)
+               ? 0
+               : agx_yaml_walk_bad(&r->walk, n, "expected true or false");
 }
 
 static int read_u32(struct reader *r, const struct agx_yaml_node *n, void *to)
 {
     uint64_t number;
 
-    if (!agx_yaml_unsigned(r->y, n, UINT32_MAX, &number))
-        return bad(r, n, "expected a whole number that is not negative");
+    if (!agx_yaml_unsigned(r->walk.y, n, UINT32_MAX, &number))
+        return agx_yaml_walk_bad(&r->walk, n, "expected a whole number that is not negative");
     *(uint32_t *)to = (uint32_t)number;
     return 0;
 }
@@ -205,9 +93,9 @@ static int read_duration(struct reader *r, const struct agx_yaml_node *n, void *
 
     if (rc < 0 || s.len == 0)
         return rc;
-    rc = agx_duration_parse(s, to, r->err);
+    rc = agx_duration_parse(s, to, r->walk.err);
     if (rc < 0 && rc != -AGX_RESOURCE_EXHAUSTED)
-        return agx_error_wrap(r->err, -AGX_INVALID_ARGUMENT, "line %u", n->line);
+        return agx_error_wrap(r->walk.err, -AGX_INVALID_ARGUMENT, "line %u", n->line);
     return rc;
 }
 
@@ -227,7 +115,7 @@ static int read_choice(struct reader *r, const struct agx_yaml_node *n, const ch
             return 0;
         }
     }
-    return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "line %u: unknown word '%.*s'", n->line,
+    return agx_error_set(r->walk.err, AGX_INVALID_ARGUMENT, "line %u: unknown word '%.*s'", n->line,
                          agx_text_cut(s, TEXT_MAX), s.ptr);
 }
 
@@ -251,14 +139,14 @@ static int read_words(struct reader *r, const struct agx_yaml_node *n, void *to)
     int rc = 0;
 
     if (n->kind != AGX_YAML_SEQUENCE)
-        return bad(r, n, "expected a list");
-    for (uint32_t at = n->first; rc == 0 && at; at = r->y->nodes[at].next) {
+        return agx_yaml_walk_bad(&r->walk, n, "expected a list");
+    for (uint32_t at = n->first; rc == 0 && at; at = r->walk.y->nodes[at].next) {
         struct agx_str s = { 0 };
 
-        item = visit(r, at);
+        item = agx_yaml_walk_visit(&r->walk, at);
         rc = item ? scalar_text(r, item, &s) : -AGX_INVALID_ARGUMENT;
         if (rc == 0)
-            rc = agx_words_add(to, s, r->err);
+            rc = agx_words_add(to, s, r->walk.err);
     }
     return rc;
 }
@@ -271,25 +159,25 @@ static int read_command(struct reader *r, const struct agx_yaml_node *n, void *t
     if (rc < 0)
         return rc;
     if (w->len == 0)
-        return agx_error_set(r->err, AGX_INVALID_ARGUMENT, "%scommand: empty array is not allowed",
-                             r->field);
+        return agx_error_set(r->walk.err, AGX_INVALID_ARGUMENT,
+                             "%scommand: empty array is not allowed", r->field);
     for (size_t i = 0; i < w->len; i++)
         if (!w->items[i][0])
-            return agx_error_set(r->err, AGX_INVALID_ARGUMENT,
+            return agx_error_set(r->walk.err, AGX_INVALID_ARGUMENT,
                                  "%scommand[%zu]: empty string entry is not allowed", r->field, i);
     return 0;
 }
 
 static int read_pairs(struct reader *r, const struct agx_yaml_node *n, void *to)
 {
-    _cleanup_(entries_done) struct entries e = { 0 };
-    int rc = read_entries(r, n, &e);
+    _cleanup_(agx_yaml_entries_done) struct agx_yaml_entries e = { 0 };
+    int rc = agx_yaml_walk_entries(&r->walk, n, &e);
 
     for (size_t i = 0; rc == 0 && i < e.len; i++) {
         struct agx_str value;
 
         if ((rc = scalar_text(r, e.items[i].value, &value)) == 0)
-            rc = agx_pairs_set(to, agx_yaml_text(r->y, e.items[i].key), value, r->err);
+            rc = agx_pairs_set(to, agx_yaml_text(r->walk.y, e.items[i].key), value, r->walk.err);
     }
     return rc;
 }
@@ -302,9 +190,9 @@ static int read_list(struct reader *r, const struct agx_yaml_node *n,
     int rc = 0;
 
     if (n->kind != AGX_YAML_SEQUENCE)
-        return bad(r, n, "expected a list");
-    for (uint32_t at = n->first; rc == 0 && at; at = r->y->nodes[at].next) {
-        item = visit(r, at);
+        return agx_yaml_walk_bad(&r->walk, n, "expected a list");
+    for (uint32_t at = n->first; rc == 0 && at; at = r->walk.y->nodes[at].next) {
+        item = agx_yaml_walk_visit(&r->walk, at);
         rc = item ? one(r, item) : -AGX_INVALID_ARGUMENT;
     }
     return rc;
@@ -318,7 +206,7 @@ static int read_mount(struct reader *r, const struct agx_yaml_node *n)
         { "writable", read_bool, offsetof(struct agx_mount, writable) },
     };
     struct agx_mount *m = NULL;
-    int rc = agx_spec_add_mount(r->spec, &m, r->err);
+    int rc = agx_spec_add_mount(r->spec, &m, r->walk.err);
 
     return rc < 0 ? rc : READ_FIELDS(r, n, fields, m);
 }
@@ -331,7 +219,7 @@ static int read_copy(struct reader *r, const struct agx_yaml_node *n)
         { "exclude_patterns", read_words, offsetof(struct agx_copy, exclude_patterns) },
     };
     struct agx_copy *c = NULL;
-    int rc = agx_spec_add_copy(r->spec, &c, r->err);
+    int rc = agx_spec_add_copy(r->spec, &c, r->walk.err);
 
     return rc < 0 ? rc : READ_FIELDS(r, n, fields, c);
 }
@@ -344,7 +232,7 @@ static int read_port(struct reader *r, const struct agx_yaml_node *n)
         { "protocol", read_protocol, offsetof(struct agx_port, protocol) },
     };
     struct agx_port *p = NULL;
-    int rc = agx_spec_add_port(r->spec, &p, r->err);
+    int rc = agx_spec_add_port(r->spec, &p, r->walk.err);
 
     return rc < 0 ? rc : READ_FIELDS(r, n, fields, p);
 }
@@ -383,7 +271,7 @@ static int read_healthcheck(struct reader *r, const struct agx_yaml_node *n, voi
     return READ_FIELDS(r, n, fields, h);
 }
 
-static int read_companion(struct reader *r, struct entry entry)
+static int read_companion(struct reader *r, struct agx_yaml_entry entry)
 {
     static const struct field fields[] = {
         { "image", read_text, offsetof(struct agx_companion, image) },
@@ -397,11 +285,11 @@ static int read_companion(struct reader *r, struct entry entry)
         { "disk_limit", read_text, offsetof(struct agx_companion, limits.disk) },
     };
     struct agx_companion *c = NULL;
-    int rc = agx_spec_add_companion(r->spec, &c, r->err);
+    int rc = agx_spec_add_companion(r->spec, &c, r->walk.err);
 
     if (rc < 0 || (rc = read_text(r, entry.key, &c->name)) < 0)
         return rc;
-    if (agx_yaml_is_null(r->y, entry.value))
+    if (agx_yaml_is_null(r->walk.y, entry.value))
         return 0;
     (void)snprintf(r->field, sizeof(r->field), "companion_containers[%.*s].",
                    agx_text_cut(agx_str_from(c->name), TEXT_MAX), agx_text(c->name));
@@ -419,8 +307,8 @@ static int compare_names(const void *a, const void *b)
 
 static int read_companions(struct reader *r, const struct agx_yaml_node *n, void *to)
 {
-    _cleanup_(entries_done) struct entries e = { 0 };
-    int rc = read_entries(r, n, &e);
+    _cleanup_(agx_yaml_entries_done) struct agx_yaml_entries e = { 0 };
+    int rc = agx_yaml_walk_entries(&r->walk, n, &e);
 
     (void)to;
     for (size_t i = 0; rc == 0 && i < e.len; i++)
@@ -452,14 +340,14 @@ static int read_spec(struct reader *r)
         { "egress", read_words, offsetof(struct agx_spec, egress) },
     };
 
-    return READ_FIELDS(r, agx_yaml_node(r->y, AGX_YAML_ROOT), fields, r->spec);
+    return READ_FIELDS(r, agx_yaml_node(r->walk.y, AGX_YAML_ROOT), fields, r->spec);
 }
 
 int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes, struct agx_error **err)
 {
     struct agx_yaml y = { 0 };
     struct agx_spec spec;
-    struct reader r = { .y = &y, .spec = &spec, .budget = AGX_YAML_NODES_MAX, .err = err };
+    struct reader r = { .walk = { &y, AGX_YAML_NODES_MAX, err }, .spec = &spec };
     int rc;
 
     agx_spec_init(&spec);

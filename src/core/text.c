@@ -18,6 +18,15 @@ int agx_text_cut(struct agx_str s, size_t max)
     return (int)max;
 }
 
+struct agx_str agx_text_shown(struct agx_str s, size_t max)
+{
+    s.len = (size_t)agx_text_cut(s, max);
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] < ' ' || s.ptr[i] == 0x7f)
+            s.len = i;
+    return s;
+}
+
 int agx_text_set(char **slot, const char *value, struct agx_error **err)
 {
     char *copy = NULL;

@@ -28,6 +28,10 @@ int agx_text_set(char **slot, const char *value, struct agx_error **err) AGX_MUS
 /* For "%.*s" in a message: up to `max` bytes of UTF-8 without half a character at the end. */
 int agx_text_cut(struct agx_str s, size_t max);
 
+/* For a message, words of somebody else: as agx_text_cut(), and only up to the first control
+ * character, by which a terminal could be told something else. */
+struct agx_str agx_text_shown(struct agx_str s, size_t max);
+
 /* -AGX_RESOURCE_EXHAUSTED with the words that all of core uses for it. */
 int agx_text_no_memory(struct agx_error **err);
 
