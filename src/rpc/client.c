@@ -6,15 +6,15 @@
  * Invariants:
  *  (1) bytes of a reply wait in `in` until its owner asks for messages, and only then the server
  *      may send more for it: a reply that nobody reads holds at most a window, and stops no other;
- *  (2) a reply that is over has a code, once and for all.
+ *  (2) a reply that is over has a code, once and for all;
+ *  (3) a server that takes no more may have answered before: the connection is lost only when all
+ *      that it sent is read.
  */
-#include "rpc/client.h"
+#include "rpc/client_internal.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "codec/grpc_frame.h"
 #include "codec/grpc_meta.h"
-#include "rpc/headers.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -24,32 +24,7 @@
 
 #include "base/banned.h"
 
-enum { FIXED_FIELDS = 7, META_MAX = 32, READ_BYTES = 64 << 10 };
-
-struct agx_rpc_client {
-    struct agx_rpc_client_config config;
-    int fd;
-    nghttp2_session *session;
-    struct agx_buf out; /* what the socket has not taken yet */
-    bool lost;
-    struct agx_rpc_reply *replies;
-};
-
-struct agx_rpc_reply {
-    struct agx_rpc_client *client;
-    struct agx_rpc_reply *prev, *next;
-    int32_t stream; /* 0: it never began */
-    struct agx_buf request;
-    size_t request_at;
-    uint64_t due_ms; /* UINT64_MAX: never */
-    struct agx_buf in;
-    size_t taken; /* so many bytes of `in` are used up */
-    struct agx_grpc_decoder decoder;
-    struct agx_rpc_headers headers; /* and trailers */
-    bool over;
-    enum agx_code code;
-    struct agx_buf text, details;
-};
+enum { READ_BYTES = 64 << 10 };
 
 static void end(struct agx_rpc_reply *r, enum agx_code code, struct agx_str text)
 {
@@ -145,22 +120,6 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
     return 0;
 }
 
-static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *buf, size_t len,
-                            uint32_t *flags, nghttp2_data_source *source, void *user)
-{
-    struct agx_rpc_reply *r = source->ptr;
-    size_t n = AGX_MIN(len, r->request.len - r->request_at);
-
-    (void)session;
-    (void)stream;
-    (void)user;
-    memcpy(buf, r->request.data + r->request_at, n);
-    r->request_at += n;
-    if (r->request_at == r->request.len)
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-    return (ssize_t)n;
-}
-
 static int make_session(struct agx_rpc_client *c)
 {
     const nghttp2_settings_entry settings[] = {
@@ -254,8 +213,7 @@ static void lose(struct agx_rpc_client *c, const char *why)
         end(r, AGX_UNAVAILABLE, agx_str_from(why));
 }
 
-/* Sends what the socket takes. */
-static void write_some(struct agx_rpc_client *c)
+void agx_rpc_client_write(struct agx_rpc_client *c)
 {
     const uint8_t *data;
     ssize_t n;
@@ -272,12 +230,13 @@ static void write_some(struct agx_rpc_client *c)
         n = send(c->fd, c->out.data, c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK)
-                lose(c, "the connection to the server is lost");
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return;
+        if (n < 0 && errno != EPIPE && errno != ECONNRESET) {
+            lose(c, "the connection to the server is lost");
             return;
         }
-        agx_buf_consume(&c->out, (size_t)n);
+        agx_buf_consume(&c->out, n < 0 ? c->out.len : (size_t)n); /* invariant 3 */
     }
 }
 
@@ -302,7 +261,7 @@ static void turn(struct agx_rpc_client *c, uint64_t due_ms)
     uint64_t now = agx_clock_ms();
     int wait_ms = -1;
 
-    write_some(c);
+    agx_rpc_client_write(c);
     if (c->lost)
         return;
     if (due_ms != UINT64_MAX)
@@ -312,64 +271,7 @@ static void turn(struct agx_rpc_client *c, uint64_t due_ms)
     if (poll(&p, 1, wait_ms) > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR)))
         read_some(c);
     if (!c->lost)
-        write_some(c);
-}
-
-/* The request's headers; its own values live in `own`. */
-static int make_headers(const struct agx_rpc_request *q, struct agx_rpc_headers *own)
-{
-    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_RPC_HEADERS_MAX);
-    const struct agx_rpc_meta fixed[] = {
-        { AGX_STR(":method"), AGX_STR("POST") },
-        { AGX_STR(":scheme"), AGX_STR("http") },
-        { AGX_STR(":path"), agx_str_from(q->path) },
-        { AGX_STR(":authority"), AGX_STR("localhost") },
-        { AGX_STR("te"), AGX_STR("trailers") },
-        { AGX_STR("content-type"), AGX_STR("application/grpc") },
-    };
-    int r = 0;
-
-    for (size_t i = 0; i < AGX_ARRAY_LEN(fixed) && r == 0; i++)
-        r = agx_rpc_headers_add(own, fixed[i].key, fixed[i].value);
-    if (r == 0 && q->timeout_ms > 0) {
-        r = agx_grpc_timeout_format(&text, AGX_MIN(q->timeout_ms, UINT64_MAX / 1000000) * 1000000);
-        if (r == 0)
-            r = agx_rpc_headers_add(own, AGX_STR("grpc-timeout"), agx_buf_peek(&text));
-    }
-    for (size_t i = 0; i < q->meta_count && r == 0; i++) {
-        bool bin = agx_grpc_key_is_bin(q->meta[i].key);
-
-        agx_buf_clear(&text);
-        r = bin ? agx_grpc_bin_encode(&text, q->meta[i].value) : 0;
-        if (r == 0)
-            r = agx_rpc_headers_add(own, q->meta[i].key,
-                                    bin ? agx_buf_peek(&text) : q->meta[i].value);
-    }
-    return r;
-}
-
-static int submit(struct agx_rpc_reply *r, const struct agx_rpc_request *q, struct agx_error **err)
-{
-    const nghttp2_data_provider provider = { .source.ptr = r, .read_callback = read_request };
-    nghttp2_nv nv[FIXED_FIELDS + META_MAX];
-    struct agx_rpc_headers own;
-    int32_t id;
-
-    if (q->meta_count > META_MAX)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "more than %d values of metadata",
-                             META_MAX);
-    agx_rpc_headers_init(&own, AGX_RPC_HEADERS_MAX);
-    if (make_headers(q, &own) < 0 || agx_grpc_frame_encode(&r->request, q->message) < 0) {
-        agx_rpc_headers_done(&own);
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "the request '%s' is too large", q->path);
-    }
-    id = nghttp2_submit_request(r->client->session, NULL, nv,
-                                agx_rpc_headers_nv(&own, nv, AGX_ARRAY_LEN(nv)), &provider, r);
-    agx_rpc_headers_done(&own);
-    if (id < 0)
-        return agx_error_set(err, AGX_UNAVAILABLE, "the server takes no more calls");
-    r->stream = id;
-    return 0;
+        agx_rpc_client_write(c);
 }
 
 int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request *q,
@@ -394,12 +296,12 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
     if (r->next)
         r->next->prev = r;
     c->replies = r;
-    rc = submit(r, q, err);
+    rc = agx_rpc_reply_submit(r, q, err);
     if (rc < 0) {
         (void)agx_rpc_reply_close(r);
         return rc;
     }
-    write_some(c);
+    agx_rpc_client_write(c);
     *ret_reply = r;
     return 0;
 }
@@ -413,7 +315,7 @@ static void cancel(struct agx_rpc_reply *r)
                                     NGHTTP2_CANCEL);
     r->stream = 0;
     if (!r->client->lost)
-        write_some(r->client);
+        agx_rpc_client_write(r->client);
 }
 
 /* A message out of what has come: 1, 0: there is none yet. */

@@ -1,6 +1,6 @@
 /*
  * client.h: a gRPC client for programs that wait: one connection to a Unix socket, calls with one
- * request and one answer or a stream of them.
+ * request and one answer or a stream of either.
  *
  *     agx_rpc_client_open("/run/agentix/agentixd.sock", &config, &client, err);
  *     r = agx_rpc_client_call(client, &request, &reply, NULL, err);
@@ -38,6 +38,7 @@ struct agx_rpc_request {
     uint64_t timeout_ms;             /* 0: none */
     const struct agx_rpc_meta *meta; /* values of `-bin` keys are bytes */
     size_t meta_count;
+    bool more; /* a stream of messages: agx_rpc_reply_send() gives them, `message` is none */
 };
 
 /* -AGX_UNAVAILABLE when nobody listens at `path`. */
@@ -70,6 +71,19 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
 #define AGX_RPC_NOTHING_YET 2
 int agx_rpc_reply_next(struct agx_rpc_reply *r, int wait_ms, struct agx_str *ret_message,
                        struct agx_error **err) AGX_MUST_CHECK;
+
+/*
+ * The next message of a request with `more`; it does not wait. What the server has not taken is
+ * kept, however much: a caller that has a lot goes on when agx_rpc_reply_unsent() is small, and
+ * calls agx_rpc_reply_next() until then. A call that is over takes messages for nothing, and its
+ * unsent bytes are 0: agx_rpc_reply_next() says why.
+ */
+int agx_rpc_reply_send(struct agx_rpc_reply *r, struct agx_str message,
+                       struct agx_error **err) AGX_MUST_CHECK;
+/* That was the last one. */
+void agx_rpc_reply_send_end(struct agx_rpc_reply *r);
+/* Bytes of the request that the server has not made room for yet. */
+size_t agx_rpc_reply_unsent(const struct agx_rpc_reply *r);
 
 /* grpc-status-details-bin, decoded; empty: there was none. Borrowed until the reply is closed. */
 struct agx_str agx_rpc_reply_peek_details(const struct agx_rpc_reply *r);

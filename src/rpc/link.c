@@ -11,7 +11,8 @@
  *      they grow; `h2_bytes` never does: nghttp2's memory comes from our allocator. They are apart
  *      so that calls which hold too much fail alone and do not end the connection;
  *  (4) what a peer can make us do for nothing is counted by a guard; one too many ends the link
- * with ENHANCE_YOUR_CALM.
+ *      with ENHANCE_YOUR_CALM. nghttp2's own count of resets is off: it is not ours to configure by
+ *      connection, is used up by an ordinary client, and ends with INTERNAL_ERROR.
  */
 #include "rpc/rpc_internal.h"
 
@@ -237,6 +238,9 @@ static int make_session(struct agx_rpc_link *l)
         nghttp2_option_set_no_http_messaging(option, 1);
         /* Streams that are gone are of no use to us: there are no priorities in gRPC. */
         nghttp2_option_set_no_closed_streams(option, 1);
+#ifdef AGX_HAVE_NGHTTP2_RESET_RATE /* without it there is no such count either */
+        nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+#endif
         r = nghttp2_session_server_new3(&l->session, cb, l, option, &l->mem) < 0
                 ? -AGX_RESOURCE_EXHAUSTED
                 : 0;

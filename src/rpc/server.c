@@ -402,6 +402,8 @@ void agx_rpc_server_stop(struct agx_rpc_server *s, uint64_t deadline_ms, agx_don
                          void *user)
 {
     assert(s->stage == SERVING);
+    for (struct door *d = s->doors; d; d = d->next)
+        agx_listener_take_waiting(d->listener);
     s->stage = NOTICE;
     s->stopped = stopped;
     s->user = user;

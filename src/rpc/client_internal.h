@@ -1,0 +1,48 @@
+/*
+ * client_internal.h: what the files of the client share.
+ *
+ *     client.c         the connection, and what comes
+ *     client_send.c    requests
+ */
+#ifndef AGX_RPC_CLIENT_INTERNAL_H
+#define AGX_RPC_CLIENT_INTERNAL_H
+
+#include "codec/grpc_frame.h"
+#include "rpc/client.h"
+#include "rpc/headers.h"
+
+struct agx_rpc_client {
+    struct agx_rpc_client_config config;
+    int fd;
+    nghttp2_session *session;
+    struct agx_buf out; /* what the socket has not taken yet */
+    bool lost;
+    struct agx_rpc_reply *replies;
+};
+
+struct agx_rpc_reply {
+    struct agx_rpc_client *client;
+    struct agx_rpc_reply *prev, *next;
+    int32_t stream;         /* 0: it never began, or is closed */
+    struct agx_buf request; /* what nghttp2 has not taken yet, from request_at on */
+    size_t request_at;
+    bool more;       /* messages may be added to the request */
+    bool deferred;   /* nghttp2 waits for them */
+    uint64_t due_ms; /* UINT64_MAX: never */
+    struct agx_buf in;
+    size_t taken; /* so many bytes of `in` are used up */
+    struct agx_grpc_decoder decoder;
+    struct agx_rpc_headers headers; /* and trailers */
+    bool over;
+    enum agx_code code;
+    struct agx_buf text, details;
+};
+
+/* Gives the request to nghttp2. */
+int agx_rpc_reply_submit(struct agx_rpc_reply *r, const struct agx_rpc_request *q,
+                         struct agx_error **err) AGX_MUST_CHECK;
+
+/* Sends what the socket takes. */
+void agx_rpc_client_write(struct agx_rpc_client *c);
+
+#endif
