@@ -12,6 +12,7 @@
  * session after the bytes that came were read, without another turn of the loop.
  */
 #include "pyext/py_client_fn.h"
+#include "pyext/py_error.h"
 
 #include "base/banned.h"
 
@@ -83,15 +84,7 @@ void call_fail(struct call *c, const char *type, const char *message)
 
 void call_fail_set(struct call *c)
 {
-    PyObject *type, *value, *traceback;
-
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (value && traceback)
-        (void)PyException_SetTraceback(value, traceback);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    call_end(c, NULL, value);
+    call_end(c, NULL, agx_py_take_exception());
 }
 
 void call_abandon(struct call *c, PyObject *exception)

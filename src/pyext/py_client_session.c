@@ -175,7 +175,7 @@ static PyObject *session_send_text(PyObject *self, PyObject *text)
     if (!bytes)
         return NULL;
     if (s->state == SESSION_DETACHED || s->state == SESSION_CLOSED)
-        return PyErr_Format(PyExc_RuntimeError, "the session has no connection");
+        return PyErr_Format(PyExc_ConnectionError, "the session has no connection");
     if (io_text(s, agx_str_bytes(bytes, (size_t)len)) < 0)
         return NULL;
     Py_RETURN_NONE;
@@ -191,8 +191,8 @@ static PyObject *session_open(PyObject *self, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "Inp:open", &proto, &max_send, &resume))
         return NULL;
-    if (s->state != SESSION_GREETING)
-        return PyErr_Format(PyExc_RuntimeError, "no handshake is under way");
+    if (s->state != SESSION_GREETING) /* lost while its last packet was on its way to the owner */
+        return PyErr_Format(PyExc_ConnectionError, "no handshake is under way");
     s->proto = proto;
     s->max_send = (size_t)max_send;
     s->state = resume ? SESSION_RESUMING : SESSION_OPEN;

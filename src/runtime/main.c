@@ -356,12 +356,13 @@ static int run(struct options *o, struct agx_error **err)
     o->server.worker_env = (const char *const *)cmd.env;
     if (r == 0)
         r = agx_loop_open(&p.loop, err);
-    if (r == 0)
-        r = agx_server_open(p.loop, &o->server, &p.server, err);
+    /* Before anything listens: who reaches us may ask for an orderly end. */
     if (r == 0)
         r = agx_signals_open(p.loop, on_shutdown, &p, &p.signals, err);
-    if (r < 0 && p.server)
-        agx_server_stop(p.server, true, NULL, NULL);
+    if (r == 0)
+        r = agx_server_open(p.loop, &o->server, &p.server, err);
+    if (r < 0)
+        p.signals = agx_signals_close(p.signals);
     if (p.loop)
         agx_loop_run(p.loop);
     if (p.loop && agx_loop_close(p.loop, r == 0 ? err : NULL) < 0 && r == 0)

@@ -21,152 +21,13 @@ uint64_t agx_server_now(const struct agx_server *s)
     return uv_now(agx_loop_uv(s->loop));
 }
 
-/* --- HTTP --- */
-
-static bool has_token(const struct agx_server *s, const struct agx_http_head *head)
-{
-    struct agx_str value;
-
-    if (!s->config->token)
-        return true;
-    if (!agx_http_header_get(head, AGX_STR("authorization"), &value) || value.len < 7 ||
-        !agx_str_eq_nocase((struct agx_str){ value.ptr, 7 }, AGX_STR("bearer ")))
-        return false;
-    return agx_str_eq_secret(agx_str_trim(agx_str_skip(value, 7)), agx_str_from(s->config->token));
-}
-
-static bool is_eio_path(struct agx_str path)
-{
-    return agx_str_eq(path, AGX_STR("/socket.io")) || agx_str_starts(path, AGX_STR("/socket.io/"));
-}
-
-static void answer_health(struct agx_server *s, struct agx_exchange *x)
-{
-    static const struct agx_http_header allow = { { "Allow", 5 }, { "GET", 3 } };
-    struct agx_answer a = { .type = AGX_STR("application/json") };
-    char body[160];
-
-    if (!agx_str_eq(x->head.method, AGX_STR("GET"))) {
-        a.status = 405;
-        a.headers = &allow;
-        a.header_count = 1;
-        a.body = AGX_STR("{\"detail\":\"Method Not Allowed\"}");
-        agx_exchange_answer(x, &a);
-        return;
-    }
-    (void)snprintf(body, sizeof(body),
-                   "{\"status\":\"ok\",\"version\":\"%s\",\"worker\":\"%s\",\"calls\":%zu}",
-                   AGX_VERSION, agx_worker_is_ready(s->worker) ? "ready" : "starting",
-                   agx_router_running(s->router));
-    a.status = 200;
-    a.body = agx_str_from(body);
-    agx_exchange_answer(x, &a);
-}
-
-static void answer_redirect(struct agx_exchange *x)
-{
-    static const struct agx_http_header location = { { "Location", 8 }, { "/health", 7 } };
-    struct agx_answer a = { .status = 307,
-                            .type = AGX_STR("application/json"),
-                            .body = AGX_STR("{\"detail\":\"Temporary Redirect\"}"),
-                            .headers = &location,
-                            .header_count = 1 };
-
-    agx_exchange_answer(x, &a);
-}
-
-static void answer_unauthorized(struct agx_exchange *x)
-{
-    static const struct agx_http_header challenge = { { "WWW-Authenticate", 16 }, { "Bearer", 6 } };
-    struct agx_answer a = { .status = 401,
-                            .type = AGX_STR("application/json"),
-                            .body = AGX_STR("{\"detail\":\"missing or wrong token\"}"),
-                            .headers = &challenge,
-                            .header_count = 1 };
-
-    agx_exchange_answer(x, &a);
-}
-
-/* Whoever brings no token may still begin an Engine.IO session, or go on with one whose id he
- * knows. */
-static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
-{
-    if (has_token(s, &x->head))
-        return true;
-    return is_eio_path(x->head.path) &&
-           (s->n_unproven < AGX_UNPROVEN_MAX || agx_eio_server_find(s->eio, &x->head));
-}
-
-/* What somebody may send who has not shown the token, neither now nor in his session. */
-static bool is_short(const struct agx_server *s, const struct agx_exchange *x)
-{
-    struct agx_eio_session *session = agx_eio_server_find(s->eio, &x->head);
-    struct agx_peer *peer = session ? agx_eio_session_user(session) : NULL;
-
-    if (has_token(s, &x->head) || (peer && peer->proven))
-        return true;
-    return x->head.body == AGX_HTTP_NO_BODY ||
-           (x->head.body == AGX_HTTP_LENGTH && x->head.content_length <= AGX_UNPROVEN_BYTES);
-}
-
-static bool is_health(struct agx_str path)
-{
-    return agx_str_eq(path, AGX_STR("/health")) || agx_str_eq(path, AGX_STR("/health/"));
-}
-
-/* Before the body: nobody sends us one for nothing. */
-static void on_head(void *user, struct agx_exchange *x)
-{
-    if (!is_health(x->head.path) && !may_pass(user, x))
-        answer_unauthorized(x);
-    else if (!is_short(user, x))
-        agx_exchange_answer_detail(x, 413, "too long without a token");
-}
-
-static void on_request(void *user, struct agx_exchange *x)
-{
-    struct agx_server *s = user;
-
-    if (agx_str_eq(x->head.path, AGX_STR("/health")))
-        answer_health(s, x);
-    else if (agx_str_eq(x->head.path, AGX_STR("/health/")))
-        answer_redirect(x);
-    else if (!may_pass(s, x))
-        answer_unauthorized(x);
-    else if (is_eio_path(x->head.path))
-        agx_eio_server_request(s->eio, x);
-    else
-        agx_exchange_answer_detail(x, 404, "Not Found");
-}
-
-static void on_oversize(void *user, struct agx_exchange *x)
-{
-    struct agx_server *s = user;
-
-    if (is_eio_path(x->head.path))
-        agx_eio_server_oversize(s->eio, x);
-}
-
-static void on_gone(void *user, struct agx_exchange *x)
-{
-    if (x->user)
-        agx_eio_server_gone(((struct agx_server *)user)->eio, x);
-}
-
-static const struct agx_http_server_ops http_ops = {
-    .head = on_head,
-    .request = on_request,
-    .oversize = on_oversize,
-    .gone = on_gone,
-};
-
 /* --- Engine.IO sessions are peers --- */
 
 static void on_session(void *user, struct agx_eio_session *session, const struct agx_exchange *x)
 {
     struct agx_server *s = user;
 
-    agx_eio_session_set_user(session, agx_peer_new(s, session, has_token(s, &x->head)));
+    agx_eio_session_set_user(session, agx_peer_new(s, session, agx_server_has_token(s, &x->head)));
 }
 
 static void on_message(void *user, struct agx_eio_session *session, const struct agx_eio_packet *p)
@@ -421,7 +282,7 @@ static int open_parts(struct agx_server *s, struct agx_error **err)
     if (r == 0)
         r = agx_eio_server_open(s->loop, &eio, &eio_ops, s, &s->eio, err);
     if (r == 0)
-        r = agx_http_server_open(s->conns, &http, &http_ops, s, &s->http, err);
+        r = agx_http_server_open(s->conns, &http, &agx_server_http_ops, s, &s->http, err);
     if (r == 0)
         r = open_worker(s, err);
     if (r == 0)

@@ -1,6 +1,7 @@
 /*
- * server_internal.h: what server.c and peer.c share. A peer is one Engine.IO session: its Socket.IO
- * packets, its client at the router, and its place in the worker's log.
+ * server_internal.h: what server.c (the parts, joined), server_http.c (requests) and peer.c share.
+ * A peer is one Engine.IO session: its Socket.IO packets, its client at the router, and its place
+ * in the worker's log.
  *
  * Who may do what:
  *  - with a token configured, a session whose first request did not carry it in a header is
@@ -81,5 +82,10 @@ void agx_server_plan_tick(struct agx_server *s);
 /* A peer is out of the list. */
 void agx_server_peer_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
+
+/* server_http.c */
+extern const struct agx_http_server_ops agx_server_http_ops; /* its user is the server */
+/* Or needs none. */
+bool agx_server_has_token(const struct agx_server *s, const struct agx_http_head *head);
 
 #endif

@@ -19,6 +19,7 @@
 
 enum {
     DRAIN_MS = 500,        /* for what a dead worker has left in its sockets */
+    DRAIN_TURNS = 16,      /* and at least so many turns of the loop: more than a socket holds */
     FIRST_FD = 3,          /* the lanes' numbers in the child; 0, 1 and 2 are never frames */
     RESTART_FIRST_MS = 50, /* the pause after a second death in a row; it doubles from there */
     STABLE_MS = 10000,     /* who lived so long has earned a restart without a pause */
@@ -47,6 +48,7 @@ struct agx_worker {
     uint64_t pause_ms; /* before the next start */
     bool was_ready;    /* this process reached READY */
     bool exited;       /* it is gone with `status`, and its last words are being read */
+    unsigned n_turns;  /* of the loop, since they took too long */
     struct agx_child_status status;
     char *why;  /* owned; what we know of its end beside its exit code */
     char **env; /* owned array; the strings are the config's but for the last */
@@ -316,9 +318,15 @@ static void bury(struct agx_worker *w)
     go_down(w, returncode, text);
 }
 
+/* A loop that was held up has not read yet what lies in the sockets. */
 static void on_drained_long_enough(uv_timer_t *t)
 {
-    bury(container_of(t, struct agx_worker, timer));
+    struct agx_worker *w = container_of(t, struct agx_worker, timer);
+
+    if (w->n_turns++ < DRAIN_TURNS)
+        uv_timer_start(t, on_drained_long_enough, 1, 0);
+    else
+        bury(w);
 }
 
 /* Answers that it sent before it died count: they are read to their end first. */
@@ -333,6 +341,7 @@ static void on_exit_status(void *user, const struct agx_child_status *status)
         return;
     }
     w->exited = true;
+    w->n_turns = 0;
     if (has_lane(w))
         uv_timer_start(&w->timer, on_drained_long_enough, DRAIN_MS, 0);
     else
