@@ -1,0 +1,73 @@
+/* fetch_internal.h: what fetch.c, call.c and duplex.c share. */
+#ifndef AGX_FETCH_FETCH_INTERNAL_H
+#define AGX_FETCH_FETCH_INTERNAL_H
+
+#include "fetch/fetch.h"
+
+#include <curl/curl.h>
+
+struct agx_buf;
+struct agx_duplex_request;
+struct fetch_transfer;
+
+struct fetch_transfer_kind {
+    /* After libcurl returned, for one that asked with fetch_tell(). May be NULL. */
+    void (*news)(struct fetch_transfer *t);
+    /* libcurl is done with it. */
+    void (*ended)(struct fetch_transfer *t, CURLcode result);
+    /* The fetch closes: ends without a callback. */
+    void (*drop)(struct fetch_transfer *t);
+};
+
+/* A transfer of libcurl's and what it is for; embedded first by calls and duplexes. */
+struct fetch_transfer {
+    const struct fetch_transfer_kind *kind;
+    struct agx_fetch *fetch;
+    CURL *easy;                         /* NULL: not with libcurl any more */
+    struct fetch_transfer *prev, *next; /* all of the fetch */
+    struct fetch_transfer *told_next;
+    bool told;
+    char text[CURL_ERROR_SIZE]; /* what libcurl says of its failure */
+};
+
+struct agx_fetch {
+    struct agx_loop *loop;
+    CURLM *multi;
+    char *unix_socket, *base, *ca_file, *cert_file, *key_file;
+    bool insecure;
+    bool inside;     /* libcurl is at work: none of its functions may be called */
+    bool closing;    /* nothing of libcurl's is left */
+    unsigned n_open; /* handles on the loop, those of transfers too, and the fetch itself */
+    uv_timer_t timer;
+    struct fetch_transfer *transfers;
+    struct fetch_transfer *told_first, **told_last;
+};
+
+/* Makes an easy handle for `path` of the server, with all that every request has, and gives it to
+ * libcurl; nothing happens before the loop's next turn. */
+int fetch_prepare(struct agx_fetch *f, struct fetch_transfer *t, const char *path,
+                  struct agx_error **err) AGX_MUST_CHECK;
+int fetch_begin(struct fetch_transfer *t, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Takes it from libcurl: its connection is closed unless the transfer was complete. */
+void fetch_remove(struct fetch_transfer *t);
+
+/* kind->news() is due when libcurl has returned. */
+void fetch_tell(struct fetch_transfer *t);
+
+/* Hands out what came of a call into libcurl that was made with f->inside set. */
+void fetch_settle(struct agx_fetch *f);
+
+/* One of n_open is gone. */
+void fetch_released(struct agx_fetch *f);
+
+/* The one adapter from libcurl's codes. `what` is in front. Returns -code. */
+int fetch_fail(struct agx_error **err, const struct fetch_transfer *t, CURLcode result,
+               const char *what);
+
+/* Appends the request with its body; `base` is the server's. Negative when no such request can be
+ * written: a header that would split the head, or one that is too long. */
+int duplex_write_request(struct agx_buf *b, const char *base,
+                         const struct agx_duplex_request *q) AGX_MUST_CHECK;
+
+#endif
