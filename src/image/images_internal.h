@@ -1,0 +1,196 @@
+/* images_internal.h: what the files of the store share. */
+#ifndef AGX_IMAGE_IMAGES_INTERNAL_H
+#define AGX_IMAGE_IMAGES_INTERNAL_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/uuid.h"
+#include "image/blob.h"
+#include "image/intake.h"
+#include "loop/job.h"
+
+struct layer_op;
+
+/*
+ *   (absent) --claimed--> MAKING --published--> THERE --nobody has it--> GOING --> (absent)
+ *                           +------ failed ---> (absent)
+ *
+ * Whoever wants a layer that is MAKING or GOING waits, and looks again when that is over.
+ */
+enum layer_state { LAYER_MAKING, LAYER_THERE, LAYER_GOING };
+
+struct layer {
+    char diff_id[AGX_DIGEST_SIZE];
+    enum layer_state state;
+    unsigned refs; /* images and intakes that have it */
+    uint64_t size;
+    struct layer_op *waiters;
+};
+
+/*
+ * A change of what is on disk; one at a time, in the order in which they were asked for, so that
+ * refs.json is always what memory says. `begin` runs when its turn has come: it says in the fields
+ * below what is to be done on disk. The job does that in the order of the fields; a crash in
+ * between leaves files that nothing names.
+ */
+struct change {
+    struct agx_job job;
+    struct change *next;
+    struct agx_images *s;
+    int (*begin)(struct change *c, struct agx_error **err);
+    /* Brings memory up to date, or undoes what begin did there; owns `error`, and frees the change.
+     */
+    void (*end)(struct change *c, struct agx_error *error);
+    struct agx_error *error; /* of begin: the job does nothing then */
+    /* Files to write, by path; NULL: none. */
+    char *config_path, *config_text, *manifest_path, *manifest_text;
+    struct agx_buf refs;      /* refs.json; empty: it stays */
+    struct agx_words removed; /* paths of files that go */
+    struct agx_words
+        moved; /* names in layers/ that go to tmp/; and then those that they have there */
+};
+
+struct agx_images {
+    struct agx_loop *loop;
+    struct agx_images_config config;
+    char *dir;
+    int dirfd, tmpfd;
+    struct agx_pool *unpack_pool, *spool_pool, *index_pool; /* NULL: the store is stopping */
+    struct agx_map images; /* id -> struct agx_image, a reference */
+    struct agx_map names;  /* name -> the same, none */
+    struct agx_map layers; /* diff id -> struct layer */
+    struct agx_image *scratch;
+    struct change *changes, **changes_end; /* in the order of their turns */
+    bool changing;                         /* one is under way */
+    unsigned holds;                        /* while there are any, removals wait: */
+    struct change *held, **held_end;       /* they stand here, in their order */
+    unsigned users;                        /* spools, intakes, imports and removals */
+    bool stopping;
+    unsigned pools_left;
+    agx_done_fn stopped;
+    void *stopped_user;
+    struct agx_error *stop_error;
+};
+
+/* As agx_job_start(), on a pool of the store: -AGX_UNAVAILABLE when that is stopping. */
+int images_job(struct agx_job *j, struct agx_pool *pool, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Runs fn(user) on the loop, never inside this call. It keeps the loop running until then. */
+void images_later(struct agx_images *s, void (*fn)(void *user), void *user);
+
+/* A user of the store is gone. */
+void images_release(struct agx_images *s);
+
+/* ---- images_load.c ---- */
+
+/* Reads all that is on disk into memory, and moves to tmp/ or removes what nothing names. */
+int images_load(struct agx_images *s, struct agx_error **err) AGX_MUST_CHECK;
+
+/* An image out of its parts, whose layers are all there; it has no names. The caller owns it. */
+int images_make(struct agx_images *s, struct agx_str config, const char *digest,
+                struct agx_image **ret_image, struct agx_error **err) AGX_MUST_CHECK;
+
+/* The image is in memory from now on, which takes over the reference and holds its layers. */
+int images_put(struct agx_images *s, struct agx_image *i, struct agx_error **err) AGX_MUST_CHECK;
+/* It is not any more; the reference is the caller's. Its layers are given up. */
+void images_take(struct agx_images *s, struct agx_image *i);
+
+/* refs.json as memory has it; with `also`, if not NULL, as if that image were there under `name`.
+ */
+int images_write_refs(struct agx_images *s, const struct agx_image *also, const char *name,
+                      struct agx_buf *out, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Takes a name away from the image that has it. */
+void images_unname(struct agx_images *s, const char *name);
+
+/* An image gets a name, which nobody has. */
+int images_name(struct agx_images *s, struct agx_image *i, const char *name,
+                struct agx_error **err) AGX_MUST_CHECK;
+
+/* As agx_images_find(). *ret_name is the whole name if it was found by one, owned; else NULL. */
+int images_resolve(struct agx_images *s, struct agx_str ref, struct agx_image **ret_image,
+                   char **ret_name, struct agx_error **err) AGX_MUST_CHECK;
+
+/* ---- images_remove.c ---- */
+
+/* Removals that were held have their turn now. */
+void images_start_held(struct agx_images *s);
+
+/* ---- change.c ---- */
+
+void change_start(struct change *c, struct agx_images *s);
+/* Frees what the change says of the disk. */
+void change_done(struct change *c);
+
+/* Begins the removal of every layer that nobody has: for `begin`. Adds up their bytes. */
+int change_sweep(struct change *c, uint64_t *bytes, struct agx_error **err) AGX_MUST_CHECK;
+/* The layers that were GOING are gone; or there again, when they could not be removed. For `end`.
+ */
+void change_swept(struct agx_images *s, bool gone);
+/* A change that removes the layers that nobody has. */
+void images_sweep(struct agx_images *s);
+
+/* Removes these names in tmp/, off the path. Takes the words. */
+void images_trash(struct agx_images *s, struct agx_words *take_names);
+
+/* ---- layer.c ---- */
+
+struct layer *layer_find(struct agx_images *s, const char *diff_id);
+int layer_add(struct agx_images *s, const char *diff_id, enum layer_state state,
+              struct layer **ret_layer, struct agx_error **err) AGX_MUST_CHECK;
+/* Takes it out of the store and frees it; whoever waits for it looks again. */
+void layer_drop(struct agx_images *s, struct layer *l);
+/* Its state has changed: whoever waits for it looks again. */
+void layer_wake(struct layer *l);
+
+/* ---- intake.c, layer_op.c ---- */
+
+struct agx_intake {
+    struct agx_images *s;
+    struct layer **held; /* each with a reference */
+    size_t n_held;
+    struct layer_op *ops; /* under way */
+    unsigned n_busy;      /* operations that use the intake: it lives until they end */
+    bool freed;
+};
+
+/* Keeps a layer for the intake. */
+int intake_hold(struct agx_intake *in, struct layer *l, struct agx_error **err) AGX_MUST_CHECK;
+void intake_begin(struct agx_intake *in);
+/* An operation has ended; the intake may be gone afterwards. */
+void intake_end(struct agx_intake *in);
+
+/* Asks all that is under way to end. */
+void intake_cancel(struct agx_intake *in);
+/* The one form of a name that an image can be given; the caller frees it. */
+int images_whole_name(struct agx_str text, char **ret_name, struct agx_error **err) AGX_MUST_CHECK;
+
+struct layer_source {
+    struct agx_spool *spool; /* or NULL: `place`, whose descriptor lives until the end */
+    struct agx_blob_place place;
+    const char *digest;  /* of the blob, or NULL */
+    const char *diff_id; /* of the tar, or NULL: not known before it is unpacked */
+};
+
+/* Once; *diff_id is the layer's when there is no error. */
+typedef void (*layer_done_fn)(void *user, const char *diff_id, struct agx_error *error);
+
+/* Takes the spool on success. */
+int layer_op_start(struct agx_intake *in, const struct layer_source *source, layer_done_fn done,
+                   void *user, struct agx_error **err) AGX_MUST_CHECK;
+void layer_op_cancel(struct layer_op *op);
+/* Something has become of the layer that it waits for. */
+void layer_op_wake(struct layer_op *op);
+/* The next that waits for the same layer, and the next of the same intake. */
+struct layer_op *layer_op_next(const struct layer_op *op);
+struct layer_op *layer_op_sibling(const struct layer_op *op);
+
+/* ---- spool.c ---- */
+
+/* Calls fn(user, error) when all that was taken is in the file, or could not be written; the
+ * callee owns the error. */
+void spool_settle(struct agx_spool *sp, agx_done_fn fn, void *user);
+/* Borrowed; the spool has settled. */
+int spool_fd(const struct agx_spool *sp);
+
+#endif

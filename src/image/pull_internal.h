@@ -1,0 +1,115 @@
+/* pull_internal.h: shared by pull*.c only. */
+#ifndef AGX_IMAGE_PULL_INTERNAL_H
+#define AGX_IMAGE_PULL_INTERNAL_H
+
+#include "base/buf.h"
+#include "core/imageref.h"
+#include "image/import.h"
+#include "image/intake.h"
+#include "image/manifest.h"
+#include "image/pull.h"
+#include "image/registry.h"
+#include "image/wanted.h"
+
+/* "docker-daemon:" before a name: the image is a local engine's. */
+#define PULL_ENGINE "docker-daemon:"
+
+/* What the store still does for a pull, which may be gone when that is done. */
+struct pull_errand {
+    struct pull *pull; /* NULL: it is gone */
+    size_t layer;      /* which of its layers; of the layer errands only */
+};
+
+enum pull_layer_state {
+    PULL_LAYER_WAITS, /* for a place, or for another pull that brings it */
+    PULL_LAYER_FETCHED,
+    PULL_LAYER_UNPACKED, /* by the store, right now */
+    PULL_LAYER_THERE,
+};
+
+struct pull_layer {
+    struct pull *pull;
+    enum pull_layer_state state;
+    const struct agx_descriptor *blob; /* the manifest's */
+    const char *diff_id;               /* the configuration's */
+    struct agx_registry_call *call;    /* FETCHED, as the next */
+    struct agx_spool *spool;
+    struct pull_errand *errand; /* UNPACKED */
+};
+
+struct pull {
+    struct agx_puller *puller;
+    struct agx_wanted wanted; /* its key is the one form of the name */
+    char *image;              /* as it was first asked for */
+    struct agx_imageref ref;
+    bool from_engine;
+    struct agx_image *found; /* it was there: nothing to do but to tell */
+    uv_timer_t timer;        /* the next step, in a turn of its own */
+    struct agx_pull progress;
+
+    /* From a registry. */
+    struct agx_credentials_lookup *lookup;
+    struct agx_error *unknown; /* why there are no credentials; NULL: none were meant to be */
+    struct agx_registry *registry;
+    struct agx_registry_call *call;
+    struct agx_buf manifest_text, config_text;
+    struct agx_manifest manifest;
+    struct agx_image_config config;
+    struct agx_intake *intake;
+    struct pull_layer *layers;
+    size_t n_layers;
+    struct pull_errand *errand; /* the image is written down; or, from an engine, imported */
+
+    /* From an engine. */
+    struct agx_fetch *fetch;
+    struct agx_fetch_call *fetch_call;
+    struct agx_import *import;
+};
+
+struct agx_puller {
+    struct agx_loop *loop;
+    struct agx_images *images;
+    struct agx_credentials_env env; /* owned */
+    bool has_env;
+    char **insecure;               /* ends with NULL */
+    struct agx_fetch_where engine; /* owned strings */
+    bool has_engine;
+    char *no_engine;
+    size_t layers_at_once;
+    unsigned tries;
+    uint64_t retry_ms, connect_ms, quiet_ms;
+    struct agx_wanted_list pulls;
+};
+
+/* One after the other, all that are under way: NULL, or the first after `p`. */
+static inline struct pull *pull_next(const struct agx_puller *puller, const struct pull *p)
+{
+    struct agx_wanted *w = p ? p->wanted.next : puller->pulls.first;
+
+    return w ? container_of(w, struct pull, wanted) : NULL;
+}
+
+/* Tells all; takes `error`, borrows `image`. The pull is gone afterwards. */
+void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *error);
+
+/* Something has changed: progress is told, unless that was a moment ago. The pull may be gone
+ * afterwards. */
+void pull_news(struct pull *p);
+
+/* `step` runs in a turn of its own. */
+void pull_later(struct pull *p, uv_timer_cb step);
+
+/* From a registry: the first step, and the last, when all layers are there. */
+void pull_start_registry(struct pull *p);
+void pull_record(struct pull *p);
+
+/* Starts the layers that can be. The pull may be gone afterwards. */
+void pull_start_layers(struct pull *p);
+/* Gives up those under way: other pulls may need them. */
+void pull_drop_layers(struct pull *p);
+
+/* From an engine. */
+void pull_start_engine(struct pull *p);
+void pull_drop_engine(struct pull *p);
+
+#endif

@@ -1,0 +1,70 @@
+/* registry_internal.h: shared by registry*.c only. */
+#ifndef AGX_IMAGE_REGISTRY_INTERNAL_H
+#define AGX_IMAGE_REGISTRY_INTERNAL_H
+
+#include "base/buf.h"
+#include "fetch/fetch.h"
+#include "image/registry.h"
+#include "image/weburl.h"
+
+#include <uv.h>
+
+struct agx_registry {
+    struct agx_loop *loop;
+    struct agx_fetch *fetch; /* whole addresses are its paths: it has no base */
+    char *host;              /* as people name it */
+    char *repository;
+    char *root; /* "https://registry-1.docker.io/v2/library/python/" */
+    char *user; /* NULL: `secret` is a token that stands for him */
+    char *secret;
+    char **insecure; /* ends with NULL */
+    unsigned tries;
+    uint64_t retry_ms, connect_ms, quiet_ms;
+    char *authorization;       /* the header that shows who we are; NULL: not asked for yet */
+    uint64_t authorization_no; /* counts those */
+    struct agx_registry_call *calls;
+};
+
+struct agx_registry_call {
+    struct agx_registry *registry;
+    struct agx_registry_call *prev, *next;
+    struct agx_registry_request request; /* path and accept are ours */
+    void *user;
+    struct agx_fetch_call *fetch; /* what is under way; NULL: the timer is */
+    uv_timer_t timer;             /* until the next try */
+    char *url;                    /* where we were sent; NULL: the registry itself */
+    unsigned redirects;
+    struct agx_buf got; /* collected */
+    uint64_t at;        /* bytes of the body that came */
+    unsigned failures;  /* in a row */
+    unsigned shown;     /* how often we showed who we are */
+    uint64_t shown_no;  /* which authorization went with the last request */
+};
+
+/* Asks (again). */
+void registry_call_ask(struct agx_registry_call *c);
+
+/* Ends the call; takes `error`. */
+void registry_call_end(struct agx_registry_call *c, struct agx_error *error);
+
+/* Tries again after a pause of at least `wait_ms`, or ends the call with *take_error when that was
+ * often enough. */
+void registry_call_retry(struct agx_registry_call *c, uint64_t wait_ms,
+                         struct agx_error **take_error);
+
+/* Nobody else may read what we say to `u`, or who it is does not matter. */
+bool registry_trusts(const struct agx_registry *r, const struct agx_weburl *u);
+
+/* The registry wants to know who asks: `header` is its WWW-Authenticate, NULL: it has none. */
+void registry_call_authenticate(struct agx_registry_call *c, const char *header);
+
+/* Sets *err by the status of an answer that is no success, and by its body. */
+int registry_refusal(struct agx_error **err, const char *who, unsigned status, struct agx_str body);
+
+/* One more try may help. */
+static inline bool registry_may_retry(unsigned status)
+{
+    return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+}
+
+#endif

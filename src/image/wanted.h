@@ -1,0 +1,68 @@
+/*
+ * wanted.h: something that takes time to bring and that several may want: it is brought once, all
+ * hear of it, and it ends early when the last of them cancels.
+ *
+ *     found = agx_wanted_find(&list, key);              or, for a new one:
+ *     agx_wanted_begin(&x->wanted, &list, &key);
+ *     agx_wanted_join(&x->wanted, &mine->want);         who wants it
+ *     agx_wanted_tell(&x->wanted, &progress);           it may be gone afterwards
+ *     agx_wanted_end(&x->wanted, tell, context);        it is
+ *
+ * Loop thread only.
+ */
+#ifndef AGX_IMAGE_WANTED_H
+#define AGX_IMAGE_WANTED_H
+
+#include "core/pull.h"
+#include "loop/loop.h"
+
+struct agx_wanted;
+
+/* One who wants it. Embedded first in a block that free() frees. */
+struct agx_want {
+    struct agx_wanted *wanted;
+    struct agx_want *prev, *next;
+    void (*progress)(void *user, const struct agx_pull *p); /* may be NULL */
+    void *user;
+};
+
+struct agx_wanted_list {
+    struct agx_loop *loop;
+    uint64_t progress_ms; /* between two words of progress, at least */
+    /* Nobody wants it any more, for good: ends and frees it. */
+    void (*free)(struct agx_wanted *w);
+    struct agx_wanted *first;   /* each is wanted by somebody */
+    struct agx_wanted *telling; /* those that tell their end */
+};
+
+/* Embedded. */
+struct agx_wanted {
+    struct agx_wanted_list *list;
+    struct agx_wanted *prev, *next;
+    char *key; /* owned; NULL: nobody else can join */
+    struct agx_want *wants;
+    struct agx_want *told_next; /* the next who is told of progress */
+    uint64_t told_ms;           /* when that was last; loop time; 0: never */
+    bool ends;                  /* it is among those that tell */
+    bool *gone;                 /* set when it goes while it tells */
+};
+
+struct agx_wanted *agx_wanted_find(const struct agx_wanted_list *list, const char *key);
+/* `take_key` NULL: nobody else can join. Somebody has to before anything else happens. */
+void agx_wanted_begin(struct agx_wanted *w, struct agx_wanted_list *list, char **take_key);
+/* Takes the want, whose `progress` and `user` are set. */
+void agx_wanted_join(struct agx_wanted *w, struct agx_want *want);
+
+/* Was progress told long enough ago, or never? */
+bool agx_wanted_is_due(const struct agx_wanted *w);
+void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p);
+/* `tell` is called for each; who comes meanwhile finds nothing to join. */
+void agx_wanted_end(struct agx_wanted *w, void (*tell)(struct agx_want *want, void *context),
+                    void *context);
+
+/* Nothing is told any more and `want` is dead. Accepts NULL. */
+void agx_want_cancel(struct agx_want *want);
+/* All end, and nobody is told. */
+void agx_wanted_close(struct agx_wanted_list *list);
+
+#endif
