@@ -38,10 +38,9 @@ void agx_cmds_init(struct agx_pid1 *p, unsigned max)
     p->cmds_max = max;
     memset(p->buckets, 0xff, sizeof(p->buckets));
     p->owing_head = p->owing_tail = PID1_NONE;
-    for (unsigned i = 0; i < max; i++)
-        p->cmds[i].hash_next = i + 1 < max ? (uint16_t)(i + 1) : PID1_NONE;
-    for (unsigned i = 0; i < PID1_JOBS_MAX; i++)
-        p->jobs[i].next_free = i + 1 < PID1_JOBS_MAX ? (uint16_t)(i + 1) : PID1_NONE;
+    /* Records are not put on these lists before they were used once: to touch them all would take
+     * a megabyte of every sandbox, and half a millisecond of its start. */
+    p->cmd_free = p->job_free = PID1_NONE;
     for (unsigned i = 0; i < PID1_LEFTOVERS_MAX; i++)
         p->leftovers[i] = -1;
 }
@@ -64,10 +63,13 @@ struct agx_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c)
 
 static struct agx_cmd *take_record(struct agx_pid1 *p, struct agx_str id)
 {
-    struct agx_cmd *c = &p->cmds[p->cmd_free];
-    uint16_t *bucket = &p->buckets[bucket_of(id)], index = p->cmd_free;
+    const bool used_before = p->cmd_free != PID1_NONE;
+    uint16_t *bucket = &p->buckets[bucket_of(id)];
+    uint16_t index = used_before ? p->cmd_free : (uint16_t)p->cmds_high++;
+    struct agx_cmd *c = &p->cmds[index];
 
-    p->cmd_free = c->hash_next;
+    if (used_before)
+        p->cmd_free = c->hash_next;
     p->n_cmds++;
     *c = (struct agx_cmd){ .state = CMD_STARTING,
                            .id_len = (uint8_t)id.len,
@@ -110,11 +112,12 @@ void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
 
 static struct agx_job *take_job(struct agx_pid1 *p)
 {
-    struct agx_job *j = &p->jobs[p->job_free];
+    const bool used_before = p->job_free != PID1_NONE;
+    struct agx_job *j = &p->jobs[used_before ? p->job_free : p->jobs_high++];
 
-    p->job_free = j->next_free;
+    if (used_before)
+        p->job_free = j->next_free;
     p->n_jobs++;
-    p->jobs_high = AGX_MAX(p->jobs_high, (unsigned)(j - p->jobs) + 1);
     j->used = true;
     j->cmd = NULL;
     j->in_fd = j->out_fd = j->err_fd = j->report_fd = -1;
@@ -263,6 +266,8 @@ static pid_t fork_command(struct agx_pid1 *p, const struct agx_job *j, const str
         .tty = j->tty,
         .report_fd = e->report,
         .user = m->user,
+        .user_until_ms = p->users_until_ms,
+        .groups = p->groups,
         .cwd = m->cwd.len > 0 ? m->cwd : AGX_STR("/"),
         .umask = m->flags & AGX_INIT_UMASK ? (mode_t)m->umask : DEFAULT_UMASK,
         .rlimits = &m->rlimits,
@@ -294,10 +299,10 @@ static bool may_start(const struct agx_pid1 *p, const struct agx_init_msg *m, si
 
     if (p->ending)
         return refuse(ret_code, text, AGX_UNAVAILABLE, "the sandbox is ending");
-    if (p->cmd_free == PID1_NONE)
+    if (p->n_cmds == p->cmds_max)
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED,
                       "%u commands are known and not forgotten, which is the limit", p->n_cmds);
-    if (p->job_free == PID1_NONE || (p->channel.stdio && p->n_jobs >= KEPT_JOBS))
+    if (p->n_jobs == PID1_JOBS_MAX || (p->channel.stdio && p->n_jobs >= KEPT_JOBS))
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED, "%u commands run, which is the limit",
                       p->n_jobs);
     if (n_fds < want)

@@ -163,6 +163,8 @@ void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusa
         j->reaped = true;
         c->signo = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
         c->exit_code = c->signo ? 128 + (int)c->signo : WEXITSTATUS(status);
+        if (p->ending && c->signo == SIGKILL)
+            c->exit_code = AGX_INIT_EXIT_LOST;
         c->usage =
             (struct agx_init_usage){ microseconds(usage->ru_utime), microseconds(usage->ru_stime),
                                      (uint64_t)usage->ru_maxrss };

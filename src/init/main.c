@@ -1,8 +1,12 @@
 /*
  * main.c: agentix-init: options, the main process, the loop.
  *
- *     agentix-init [--control pidfd|stdio] [--user USER] [--keep-home] [--commands N]
- *                  [-- COMMAND ARGUMENT...]
+ *     agentix-init [--control pidfd|stdio] [--user USER] [--groups LIST] [--keep-home]
+ *                  [--await-user MS] [--commands N] [-- COMMAND ARGUMENT...]
+ *     agentix-init --gate FD PROGRAM [ARGUMENT...]
+ *     agentix-init --hold FD
+ *     agentix-init --nests FD [SETTING=VALUE...]
+ *     agentix-init --plan FD
  *
  * As PID 1 it ends when the main process does, with its code; the kernel then ends whatever is
  * left.
@@ -10,6 +14,11 @@
 #include "init/pid1.h"
 
 #include "base/clock.h"
+#include "init/gate.h"
+#include "init/hold.h"
+#include "init/nest.h"
+#include "init/plan.h"
+#include "init/user.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -29,19 +38,25 @@ enum {
     REAPS_TURN = 1024, /* then others get their turn */
     ENDING_MS =
         2000, /* for logs and reports when the sandbox is over: an engine waits for longer */
+    AWAIT_USER_MAX_MS = 60 * 1000, /* no entrypoint takes longer to make a user */
 };
 
 struct options {
     bool stdio, keep_home;
-    const char *user;
+    const char *user, *groups, *cwd;
     unsigned commands;
-    char **argv; /* NULL: no main process */
+    uint64_t await_user_ms; /* from our start on, commands wait for a user who is not there yet */
+    char **argv;            /* NULL: no main process */
+    char **env;             /* NULL: what init was given */
+    const struct agx_planned *planned; /* NULL: there is no plan */
 };
 
 static struct agx_pid1 pid1;
 
 static _Noreturn void die(const char *what, const char *why)
 {
+    if (pid1.report_fd > 0)
+        agx_report_fail(pid1.report_fd, AGX_STAGE_CONTROL, what);
     dprintf(2, "agentix-init: %s: %s\n", what, why);
     _exit(EXIT_USAGE);
 }
@@ -54,6 +69,7 @@ static _Noreturn void die_errno(const char *what)
 /* False: it is no option of ours. */
 static bool take_option(struct options *o, const char *name, const char *value)
 {
+    static struct agx_user nobody;
     uint64_t n;
 
     if (strcmp(name, "--control") == 0 && value &&
@@ -61,17 +77,32 @@ static bool take_option(struct options *o, const char *name, const char *value)
         o->stdio = value[0] == 's';
     else if (strcmp(name, "--user") == 0 && value)
         o->user = value;
+    else if (strcmp(name, "--groups") == 0 && value && agx_user_join(&nobody, agx_str_from(value)))
+        o->groups = value;
     else if (strcmp(name, "--commands") == 0 && value &&
              agx_parse_u64(agx_str_from(value), PID1_RECS_MAX, &n) && n > 0)
         o->commands = (unsigned)n;
+    else if (strcmp(name, "--await-user") == 0 && value &&
+             agx_parse_u64(agx_str_from(value), AWAIT_USER_MAX_MS, &n))
+        o->await_user_ms = n;
     else
         return false;
     return true;
 }
 
+static int take_descriptor(const char *text)
+{
+    uint64_t n;
+
+    if (!text || !agx_parse_u64(agx_str_from(text), INT32_MAX, &n) || fcntl((int)n, F_GETFD) < 0)
+        die("no such descriptor", text ? text : "");
+    (void)fcntl((int)n, F_SETFD, FD_CLOEXEC);
+    return (int)n;
+}
+
 static void parse_options(struct options *o, int argc, char **argv)
 {
-    *o = (struct options){ .user = "", .commands = PID1_RECS_MAX };
+    *o = (struct options){ .user = "", .groups = "", .cwd = "", .commands = PID1_RECS_MAX };
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
             o->argv = argv[i + 1] ? argv + i + 1 : NULL;
@@ -88,6 +119,43 @@ static void parse_options(struct options *o, int argc, char **argv)
         else
             die("no such option, or a bad value", argv[i]);
     }
+}
+
+/* The words of a list, as exec wants them. */
+static char **take_words(struct agx_init_list list)
+{
+    const size_t size = (list.count + 1) * sizeof(char *);
+    char **words = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         **at = words;
+    union {
+        const char *in;
+        char *out; /* exec takes words that it does not change as if it might */
+    } word;
+
+    if (words == MAP_FAILED)
+        die_errno("memory for arguments");
+    while ((word.in = agx_init_list_next(&list)))
+        *at++ = word.out;
+    return words;
+}
+
+/* We are PID 1 of a sandbox now. */
+static void take_plan(struct options *o, const struct agx_planned *planned)
+{
+    const struct agx_plan *p = &planned->plan;
+
+    pid1.report_fd = planned->report_fd;
+    *o = (struct options){
+        .keep_home = p->flags & AGX_PLAN_KEEP_HOME,
+        .user = p->user.ptr,
+        .groups = p->groups.ptr,
+        .cwd = p->cwd.ptr,
+        .commands = p->commands > 0 ? AGX_MIN(p->commands, (uint32_t)PID1_RECS_MAX) : PID1_RECS_MAX,
+        .await_user_ms = AGX_MIN(p->await_user_ms, (uint64_t)AWAIT_USER_MAX_MS),
+        .argv = p->argv.count > 0 ? take_words(p->argv) : NULL,
+        .env = take_words(p->env),
+        .planned = planned,
+    };
 }
 
 bool agx_pid1_watch(struct agx_pid1 *p, int fd, uint32_t events, enum agx_source source,
@@ -139,9 +207,10 @@ static void open_parts(struct agx_pid1 *p, const struct options *o)
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll_fd < 0)
         die_errno("epoll");
+    /* First of all: what comes to a PID 1 that neither blocks nor handles it is lost. */
+    block_signals(p);
     if (!agx_channel_open(p, o->stdio, &why))
         die("control channel", why);
-    block_signals(p);
     if (pipe2(p->notify_fd, O_CLOEXEC) < 0 || fcntl(p->notify_fd[0], F_SETFL, O_NONBLOCK) < 0 ||
         !agx_pid1_watch(p, p->notify_fd[0], EPOLLIN, SOURCE_NOTIFY, 0))
         die_errno("pipe");
@@ -159,9 +228,11 @@ static void open_parts(struct agx_pid1 *p, const struct options *o)
 }
 
 /* The engine sets HOME for the user that init runs as, which is not the command's. */
-static void set_base_env(struct agx_pid1 *p, bool keep_home)
+static void set_base_env(struct agx_pid1 *p, const struct options *o)
 {
-    if (!keep_home)
+    if (o->env)
+        environ = o->env;
+    if (!o->keep_home)
         (void)unsetenv("HOME");
     p->base_env = environ;
 }
@@ -169,13 +240,16 @@ static void set_base_env(struct agx_pid1 *p, bool keep_home)
 static void start_main(struct agx_pid1 *p, const struct options *o)
 {
     mode_t mask = umask(0);
+    int log_fd = o->planned && o->argv ? agx_mainlog_start(p, o->planned) : -1;
     const struct agx_spawn s = {
         .in_fd = o->stdio ? p->null_fd : -1,
-        .out_fd = o->stdio ? 2 : -1, /* the output is the daemon's channel */
-        .err_fd = -1,
+        .out_fd = o->stdio ? 2 : log_fd, /* the output is the daemon's channel */
+        .err_fd = log_fd,
         .report_fd = -1,
         .is_main = true,
         .user = agx_str_from(o->user),
+        .groups = p->groups,
+        .cwd = agx_str_from(o->cwd),
         .umask = mask,
         .main_argv = o->argv,
         .base_env = p->base_env,
@@ -185,8 +259,21 @@ static void start_main(struct agx_pid1 *p, const struct options *o)
     if (!o->argv)
         return;
     p->main_pid = agx_spawn(&s);
+    agx_closep(&log_fd);
     if (p->main_pid < 0)
         die_errno("main process");
+}
+
+/* The last report: from here on the daemon speaks over the control channel. */
+static void tell_running(struct agx_pid1 *p)
+{
+    const struct agx_plan_report running = { .kind = AGX_PLAN_RUNNING };
+
+    if (p->report_fd <= 0)
+        return;
+    (void)agx_report_send(p->report_fd, &running, NULL, 0);
+    agx_closep(&p->report_fd);
+    p->report_fd = 0;
 }
 
 void agx_pid1_kill_main_in(struct agx_pid1 *p, uint64_t grace_ms)
@@ -204,6 +291,7 @@ void agx_pid1_end(struct agx_pid1 *p, int exit_code)
     p->main_kill_at_ms = 0;
     if (getpid() == 1)
         (void)kill(-1, SIGKILL); /* everything of this namespace but us */
+    agx_mainlog_finish(p);
     for (unsigned i = 0; i < p->jobs_high; i++) {
         if (p->jobs[i].used && p->jobs[i].cmd && p->jobs[i].cmd->state < CMD_FLUSHING)
             agx_cmd_kill(p, p->jobs[i].cmd, 0);
@@ -254,7 +342,8 @@ static void on_notify(struct agx_pid1 *p)
     ssize_t n = read(p->notify_fd[0], tags, sizeof(tags));
 
     for (ssize_t i = 0; i < n / (ssize_t)sizeof(tags[0]); i++)
-        agx_cmd_moved(p, &p->jobs[tags[i]]);
+        if (tags[i] != PID1_NONE) /* that is the main process's: every turn looks at it */
+            agx_cmd_moved(p, &p->jobs[tags[i]]);
 }
 
 static void on_event(struct agx_pid1 *p, const struct epoll_event *e)
@@ -317,7 +406,8 @@ static bool is_over(const struct agx_pid1 *p)
         return false;
     if (agx_clock_ms() >= p->ending_until_ms)
         return true;
-    return !agx_cmds_busy(p) && (p->owing_head == PID1_NONE || p->channel.fd < 0);
+    return !agx_cmds_busy(p) && !agx_mainlog_busy(p) &&
+           (p->owing_head == PID1_NONE || p->channel.fd < 0);
 }
 
 static void turn(struct agx_pid1 *p)
@@ -341,13 +431,25 @@ int main(int argc, char **argv)
     /* First of all: from here on code in the sandbox can neither trace us nor take what we hold. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         die_errno("become non-dumpable");
-    parse_options(&o, argc, argv);
+    if (argc == 3 && strcmp(argv[1], "--hold") == 0)
+        agx_hold_run(take_descriptor(argv[2]));
+    if (argc > 3 && strcmp(argv[1], "--gate") == 0)
+        agx_gate_run(take_descriptor(argv[2]), argv + 3);
+    if (argc > 1 && strcmp(argv[1], "--nests") == 0)
+        agx_nests_run(take_descriptor(argv[2]), argv + 3);
+    if (argc == 3 && strcmp(argv[1], "--plan") == 0)
+        take_plan(&o, agx_plan_run(take_descriptor(argv[2])));
+    else
+        parse_options(&o, argc, argv);
     settle_descriptors();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 we are that anyway */
     agx_cmds_init(&pid1, o.commands);
     open_parts(&pid1, &o);
-    set_base_env(&pid1, o.keep_home);
+    set_base_env(&pid1, &o);
+    pid1.groups = agx_str_from(o.groups);
+    pid1.users_until_ms = agx_clock_ms() + o.await_user_ms;
     start_main(&pid1, &o);
+    tell_running(&pid1);
     while (!is_over(&pid1))
         turn(&pid1);
     _exit(pid1.exit_code);

@@ -7,6 +7,7 @@
  */
 #include "init/spawn.h"
 
+#include "base/clock.h"
 #include "init/user.h"
 
 #include <fcntl.h>
@@ -29,6 +30,7 @@ enum {
     EXIT_NOT_EXECUTABLE = 126,
     DIR_MODE = 0755,
     DIR_UMASK = 022,
+    AWAIT_USER_NS = 10 * 1000 * 1000, /* between two looks for a user */
 };
 
 /* What is built for exec. */
@@ -168,14 +170,34 @@ static void enter_cwd(const struct agx_spawn *s, const struct agx_user *u)
 
 static void find_user(const struct agx_spawn *s, struct agx_user *u)
 {
-    struct agx_str group = { 0 };
-    const char *why;
+    static const struct timespec pause = { .tv_nsec = AWAIT_USER_NS };
 
-    if (s->user.len > 0)
-        group = agx_user_read_file("/etc/group");
-    why = agx_user_find(s->user, agx_user_read_file("/etc/passwd"), group, u);
-    if (why)
-        fail(s, AGX_FAILED_PRECONDITION, "user", s->user.ptr, why);
+    for (;;) {
+        struct agx_str group = { 0 };
+        const char *why;
+
+        if (s->user.len > 0)
+            group = agx_user_read_file("/etc/group");
+        why = agx_user_find(s->user, agx_user_read_file("/etc/passwd"), group, u);
+        if (!why)
+            break;
+        if (agx_clock_ms() >= s->user_until_ms)
+            fail(s, AGX_FAILED_PRECONDITION, "user", s->user.ptr, why);
+        (void)nanosleep(&pause, NULL);
+    }
+    if (s->groups.len > 0 && !agx_user_join(u, s->groups))
+        fail(s, AGX_FAILED_PRECONDITION, "user", s->user.ptr, "too many groups");
+}
+
+/* He may open /dev/stdout and the like, as programs that take files alone are told to. */
+static void give_output(const struct agx_user *u)
+{
+    struct stat st;
+
+    for (int fd = 1; u->uid != 0 && fd <= 2; fd++) {
+        if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+            (void)!fchown(fd, u->uid, (gid_t)-1);
+    }
 }
 
 static void join_groups(const struct agx_spawn *s, const struct agx_user *u)
@@ -318,6 +340,7 @@ static _Noreturn void run(const struct agx_spawn *s)
     set_descriptors(s);
     set_limits(s);
     find_user(s, &user);
+    give_output(&user);
     join_groups(s, &user);
     (void)umask(DIR_UMASK);
     enter_cwd(s, &user);

@@ -24,8 +24,10 @@ struct agx_spawn {
     int report_fd;             /* -1: none; faults go to stderr with an exit code of 126 */
     bool is_main;              /* as an engine would start it: no shell for files without a head */
 
-    struct agx_str user; /* empty: as init itself */
-    struct agx_str cwd;  /* empty: where init is; made when it is missing */
+    struct agx_str user;    /* empty: as init itself */
+    uint64_t user_until_ms; /* until then one who is not there is waited for */
+    struct agx_str groups;  /* "44,105", beside his own; empty: none */
+    struct agx_str cwd;     /* empty: where init is; made when it is missing */
     mode_t umask;
     const struct agx_init_list *rlimits; /* NULL: none */
     struct agx_init_list argv, env;      /* of a packet */

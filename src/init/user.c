@@ -140,10 +140,40 @@ const char *agx_user_find(struct agx_str spec, struct agx_str passwd, struct agx
     return NULL;
 }
 
+bool agx_user_join(struct agx_user *u, struct agx_str groups)
+{
+    struct agx_str one;
+    uint32_t gid;
+
+    while (agx_str_split(&groups, ',', &one)) {
+        if (!parse_id(one, &gid) || !add_group(u, gid))
+            return false;
+    }
+    return true;
+}
+
+bool agx_user_listed(struct agx_str file, uint32_t id)
+{
+    struct agx_str f[3];
+    uint32_t found;
+
+    while (next_line(&file, f, AGX_ARRAY_LEN(f), AGX_ARRAY_LEN(f))) {
+        if (parse_id(f[2], &found) && found == id)
+            return true;
+    }
+    return false;
+}
+
 struct agx_str agx_user_read_file(const char *path)
 {
     /* It may be a FIFO, or a link to one: never wait for it. */
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    return agx_user_read_fd(fd);
+}
+
+struct agx_str agx_user_read_fd(int fd)
+{
     struct agx_str none = { 0 };
     struct stat st;
     size_t got = 0;

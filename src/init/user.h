@@ -29,11 +29,19 @@ struct agx_user {
 const char *agx_user_find(struct agx_str spec, struct agx_str passwd, struct agx_str group,
                           struct agx_user *ret);
 
+/* Puts him into the groups "44,105" too. False: they are no numbers, or too many. */
+bool agx_user_join(struct agx_user *u, struct agx_str groups);
+
+/* Does a line of that file, passwd or group, have this number? */
+bool agx_user_listed(struct agx_str file, uint32_t id);
+
 /*
  * The content of a file of the running root, in memory that is never given back: for a process that
  * is about to become another program. Empty when there is none, when it is no regular file, or when
  * it is larger than makes sense.
  */
 struct agx_str agx_user_read_file(const char *path);
+/* The same of an open file; who wants the memory back unmaps it. */
+struct agx_str agx_user_read_fd(int fd);
 
 #endif
