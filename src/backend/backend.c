@@ -35,13 +35,19 @@ int agx_backend_start(struct agx_backend *b, const struct agx_backend_request *q
 void agx_backend_cancel(struct agx_backend_op *op)
 {
     agx_loop_assert(op->backend->loop);
-    op->backend->ops->cancel(op);
+    if (op->ops)
+        op->ops->cancel(op);
+    else
+        op->backend->ops->cancel(op);
 }
 
 void agx_backend_abandon(struct agx_backend_op *op)
 {
     agx_loop_assert(op->backend->loop);
-    op->backend->ops->abandon(op);
+    if (op->ops)
+        op->ops->abandon(op);
+    else
+        op->backend->ops->abandon(op);
 }
 
 int agx_backend_look(struct agx_backend *b, const char *sandbox_id, agx_backend_seen_fn seen,
@@ -95,6 +101,18 @@ int agx_backend_forget_exec(struct agx_backend *b, const char *sandbox_id, const
     int r = check(b, sandbox_id, exec_id, err);
 
     return r < 0 ? r : b->ops->forget_exec(b, sandbox_id, exec_id, err);
+}
+
+int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                    agx_backend_use_fn use, agx_done_fn done, void *user,
+                    struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    int r = check(b, sandbox->id, NULL, err);
+
+    if (r == 0 && !b->ops->use)
+        r = agx_error_set(err, AGX_UNIMPLEMENTED, "backend '%s' does not count what is used",
+                          b->ops->name);
+    return r < 0 ? r : b->ops->use(b, sandbox, use, done, user, ret_op, err);
 }
 
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)

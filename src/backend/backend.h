@@ -26,7 +26,9 @@
 #define AGX_BACKEND_BACKEND_H
 
 #include "core/exec.h"
+#include "core/pull.h"
 #include "core/reconcile.h"
+#include "core/use.h"
 #include "loop/loop.h"
 
 struct agx_backend;
@@ -34,6 +36,13 @@ struct agx_backend;
 /* What a call started, until its last hook. Embedded first by implementations. */
 struct agx_backend_op {
     struct agx_backend *backend;
+    const struct agx_backend_op_ops *ops; /* NULL: the backend's own */
+};
+
+/* Of ops that something else than the backend itself made (attend.h). */
+struct agx_backend_op_ops {
+    void (*cancel)(struct agx_backend_op *op);
+    void (*abandon)(struct agx_backend_op *op);
 };
 
 /* An operation on a sandbox. */
@@ -50,6 +59,8 @@ struct agx_backend_hooks {
      * the spec. What happens to it after `done` is news. The callee owns `error`. May be NULL. */
     void (*companion)(void *user, size_t companion, struct agx_error *error);
     agx_done_fn done;
+    /* CREATE: an image is being pulled, and is so far; as often as it likes. May be NULL. */
+    void (*progress)(void *user, const struct agx_pull *pull);
 };
 
 /* One command. Descriptors are duplicated by the backend; the caller closes its own. */
@@ -79,12 +90,17 @@ struct agx_backend_exec_hooks {
 struct agx_backend_seen {
     const char *sandbox_id; /* borrowed for the call */
     enum agx_seen primary;
+    bool remains;              /* the primary is MISSING, and something else of it is there */
     const uint8_t *companions; /* enum agx_seen, in the order of the spec; may be short */
     size_t companions_len;
 };
 
 /* Called for each, of a single one exactly once (MISSING: there is none); then `done`. */
 typedef void (*agx_backend_seen_fn)(void *user, const struct agx_backend_seen *seen);
+
+/* Called for the primary, which is part 0, and for each companion that there is, whose part is its
+ * place in the spec and one; then `done`. */
+typedef void (*agx_backend_use_fn)(void *user, size_t part, const struct agx_use *use);
 
 /* Something about this sandbox may have changed by itself: look at it. NULL: at all of them. */
 typedef void (*agx_backend_news_fn)(void *user, const char *sandbox_id);
@@ -110,6 +126,10 @@ struct agx_backend_ops {
                       struct agx_backend_op **ret_op, struct agx_error **err);
     int (*forget_exec)(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                        struct agx_error **err);
+    /* May be NULL: this backend counts nothing. */
+    int (*use)(struct agx_backend *b, const struct agx_sandbox *sandbox, agx_backend_use_fn use,
+               agx_done_fn done, void *user, struct agx_backend_op **ret_op,
+               struct agx_error **err);
     /* Refuses what this backend cannot give: FAILED_PRECONDITION that names the field. At once. */
     int (*check)(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err);
     void (*close)(struct agx_backend *b, agx_done_fn closed, void *user);
@@ -134,8 +154,7 @@ int agx_backend_start(struct agx_backend *b, const struct agx_backend_request *q
 void agx_backend_cancel(struct agx_backend_op *op);
 
 /* No hook will come any more, and `op` is dead for the caller. What it was doing may go on: see
- * (2).
- */
+ * (2). */
 void agx_backend_abandon(struct agx_backend_op *op);
 
 /* Looks at one sandbox, or (NULL) at all that the backend has, also those without a record. */
@@ -156,8 +175,7 @@ int agx_backend_exec_kill(struct agx_backend *b, const char *sandbox_id, const c
                           struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 /* Bytes for its standard input, in order, up to AGX_BACKEND_WRITE_MAX; `taken` when the next may
- * come. -AGX_NOT_FOUND in it: no
- * such exec, or its input is closed. */
+ * come. -AGX_NOT_FOUND in it: no such exec, or its input is closed. */
 int agx_backend_exec_write(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                            struct agx_str data, bool eof, agx_done_fn taken, void *user,
                            struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
@@ -165,6 +183,12 @@ int agx_backend_exec_write(struct agx_backend *b, const char *sandbox_id, const 
 /* The end of an exec is durable with us: the backend need not remember it. Without an answer. */
 int agx_backend_forget_exec(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                             struct agx_error **err) AGX_MUST_CHECK;
+
+/* What it uses now; of what does not run its disk alone. Not an operation in the sense of (2).
+ * -AGX_NOT_FOUND in `done`: there is none. -AGX_UNIMPLEMENTED: the backend does not count. */
+int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                    agx_backend_use_fn use, agx_done_fn done, void *user,
+                    struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
                       struct agx_error **err) AGX_MUST_CHECK;

@@ -10,7 +10,9 @@
  *  (1) a socket has a poll handle of its own, which lives until its close callback: one of a broken
  *      connection may outlast the next connection's beginning;
  *  (2) what waits to be sent belongs to the present socket, and goes with it;
- *  (3) after lost() or in CLOSED no callback of the user's comes but closed().
+ *  (3) after lost() or in CLOSED no callback of the user's comes but closed();
+ *  (4) there is a link for each sandbox, so it has no room for packets that come: those are read to
+ *      the stack.
  */
 #include "backend/initlink.h"
 
@@ -38,13 +40,14 @@ struct packet {
 };
 
 struct sock {
-    struct agx_initlink *link; /* NULL: broken */
+    struct pidlink *link; /* NULL: broken */
     uv_poll_t poll;
     int fd;
     int events;
 };
 
-struct agx_initlink {
+struct pidlink {
+    struct agx_initlink base;
     struct agx_initlink_config config;
     const struct agx_initlink_ops *ops;
     void *user;
@@ -60,13 +63,12 @@ struct agx_initlink {
     uv_timer_t timer;
     agx_done_fn closed;
     void *closed_user;
-    uint8_t in[AGX_INIT_INLINE_MAX];
 };
 
 static void on_timer(uv_timer_t *t);
 static void on_sock(uv_poll_t *poll, int status, int events);
 
-static void released(struct agx_initlink *k)
+static void released(struct pidlink *k)
 {
     if (--k->n_open > 0)
         return;
@@ -86,14 +88,14 @@ static void packet_free(struct packet *q)
 static void on_sock_closed(uv_handle_t *h)
 {
     struct sock *s = container_of((uv_poll_t *)h, struct sock, poll);
-    struct agx_initlink *k = h->data;
+    struct pidlink *k = h->data;
 
     agx_closep(&s->fd);
     free(s);
     released(k);
 }
 
-static void drop_sock(struct agx_initlink *k)
+static void drop_sock(struct pidlink *k)
 {
     struct packet *q;
 
@@ -110,7 +112,7 @@ static void drop_sock(struct agx_initlink *k)
     k->sock = NULL;
 }
 
-static void lose(struct agx_initlink *k, struct agx_error *error)
+static void lose(struct pidlink *k, struct agx_error *error)
 {
     drop_sock(k);
     k->state = LINK_LOST;
@@ -119,7 +121,7 @@ static void lose(struct agx_initlink *k, struct agx_error *error)
     k->ops->lost(k->user, error);
 }
 
-static void lose_code(struct agx_initlink *k, enum agx_code code, const char *why)
+static void lose_code(struct pidlink *k, enum agx_code code, const char *why)
 {
     struct agx_error *e = NULL;
 
@@ -127,7 +129,7 @@ static void lose_code(struct agx_initlink *k, enum agx_code code, const char *wh
     lose(k, e);
 }
 
-static void try_later(struct agx_initlink *k)
+static void try_later(struct pidlink *k)
 {
     drop_sock(k);
     k->state = LINK_TAKING;
@@ -151,7 +153,7 @@ static void poll_for(struct sock *s, int events)
 }
 
 /* Takes *fd. */
-static bool use_sock(struct agx_initlink *k, int *fd)
+static bool use_sock(struct pidlink *k, int *fd)
 {
     struct sock *s = agx_new(struct sock);
 
@@ -168,7 +170,7 @@ static bool use_sock(struct agx_initlink *k, int *fd)
     return true;
 }
 
-static void greet(struct agx_initlink *k)
+static void greet(struct pidlink *k)
 {
     struct agx_init_msg hello = { .kind = AGX_INIT_HELLO, .nonce = k->nonce };
     uint8_t packet[16];
@@ -183,7 +185,7 @@ static void greet(struct agx_initlink *k)
     (void)uv_timer_start(&k->timer, on_timer, k->config.connect_ms, 0);
 }
 
-static void take(struct agx_initlink *k)
+static void take(struct pidlink *k)
 {
     _cleanup_close_ int fd = (int)syscall(SYS_pidfd_getfd, k->config.pidfd, AGX_INIT_CONTROL_FD, 0);
 
@@ -192,7 +194,7 @@ static void take(struct agx_initlink *k)
 
         (void)agx_error_errno(&e, errno, "take the control channel of agentix-init");
         lose(k, e);
-    } else if (uv_now(agx_loop_uv(k->loop)) >= k->deadline_ms) {
+    } else if (!k->config.patient && uv_now(agx_loop_uv(k->loop)) >= k->deadline_ms) {
         lose_code(k, AGX_DEADLINE_EXCEEDED, "no answer on its control channel");
     } else if (fd < 0 || !is_channel(fd) || agx_fd_set_nonblock(fd, true, NULL) < 0 ||
                !use_sock(k, &fd)) {
@@ -202,7 +204,7 @@ static void take(struct agx_initlink *k)
     }
 }
 
-static void begin(struct agx_initlink *k)
+static void begin(struct pidlink *k)
 {
     k->deadline_ms = uv_now(agx_loop_uv(k->loop)) + k->config.connect_ms;
     k->state = LINK_TAKING;
@@ -211,17 +213,10 @@ static void begin(struct agx_initlink *k)
 
 static void on_timer(uv_timer_t *t)
 {
-    struct agx_initlink *k = container_of(t, struct agx_initlink, timer);
+    struct pidlink *k = container_of(t, struct pidlink, timer);
 
     drop_sock(k);
     take(k);
-}
-
-static void on_exit_poll(uv_poll_t *poll, int status, int events)
-{
-    (void)status;
-    (void)events;
-    lose_code(container_of(poll, struct agx_initlink, exit_poll), AGX_UNAVAILABLE, "it has ended");
 }
 
 /* 0 sent, 1 not now, -1 broken. */
@@ -251,7 +246,7 @@ static int transmit(const struct sock *s, struct packet *q)
 }
 
 /* Sends what waits. What cannot be sent breaks the connection: its end is seen by the poll. */
-static void flush(struct agx_initlink *k)
+static void flush(struct pidlink *k)
 {
     struct packet *q;
 
@@ -267,7 +262,7 @@ static void flush(struct agx_initlink *k)
     poll_for(k->sock, k->first ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
-static void on_packet(struct agx_initlink *k, struct agx_str packet)
+static void on_packet(struct pidlink *k, struct agx_str packet)
 {
     struct agx_init_msg m;
 
@@ -282,14 +277,33 @@ static void on_packet(struct agx_initlink *k, struct agx_str packet)
     }
 }
 
+/* Init has ended: what it said before that is still to be read. */
+static void on_exit_poll(uv_poll_t *poll, int status, int events)
+{
+    struct pidlink *k = container_of(poll, struct pidlink, exit_poll);
+    uint8_t in[AGX_INIT_INLINE_MAX];
+    ssize_t n = 1;
+
+    (void)status;
+    (void)events;
+    while (n > 0 && k->sock && k->state == LINK_READY) {
+        n = recv(k->sock->fd, in, sizeof(in), MSG_DONTWAIT);
+        if (n > 0)
+            on_packet(k, agx_str_bytes(in, (size_t)n));
+    }
+    if (k->state != LINK_CLOSED)
+        lose_code(k, AGX_UNAVAILABLE, "it has ended");
+}
+
 static void on_sock(uv_poll_t *poll, int status, int events)
 {
     struct sock *s = container_of(poll, struct sock, poll);
-    struct agx_initlink *k = s->link;
+    struct pidlink *k = s->link;
+    uint8_t in[AGX_INIT_INLINE_MAX];
 
     /* A callback may close the link, or break it. */
     for (unsigned i = 0; i < AGX_INITLINK_TURN && k && k->sock == s; i++) {
-        ssize_t n = recv(s->fd, k->in, sizeof(k->in), MSG_DONTWAIT);
+        ssize_t n = recv(s->fd, in, sizeof(in), MSG_DONTWAIT);
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
@@ -298,7 +312,7 @@ static void on_sock(uv_poll_t *poll, int status, int events)
             begin(k); /* while init lives: its end is told by the pidfd */
             return;
         }
-        on_packet(k, agx_str_bytes(k->in, (size_t)n));
+        on_packet(k, agx_str_bytes(in, (size_t)n));
     }
     if ((events & UV_WRITABLE) && s->link)
         flush(s->link);
@@ -355,9 +369,15 @@ static int add_fds(struct packet *q, struct agx_str id, const int *fds, size_t n
     return 0;
 }
 
-int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds,
-                      size_t n_fds, struct agx_error **err)
+static struct pidlink *pidlink_of(const struct agx_initlink *base)
 {
+    return container_of(base, struct pidlink, base);
+}
+
+static int pidlink_send(struct agx_initlink *base, const struct agx_init_msg *m, const int *fds,
+                        size_t n_fds, struct agx_error **err)
+{
+    struct pidlink *k = pidlink_of(base);
     struct packet *q;
     int r;
 
@@ -385,17 +405,49 @@ int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, cons
     return 0;
 }
 
-bool agx_initlink_is_ready(const struct agx_initlink *k)
+static bool pidlink_is_ready(const struct agx_initlink *base)
 {
-    return k->state == LINK_READY;
+    return pidlink_of(base)->state == LINK_READY;
 }
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    released(container_of((uv_poll_t *)h, struct pidlink, exit_poll));
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    released(container_of((uv_timer_t *)h, struct pidlink, timer));
+}
+
+static void pidlink_close(struct agx_initlink *base, agx_done_fn closed, void *user)
+{
+    struct pidlink *k = pidlink_of(base);
+
+    if (k->state == LINK_CLOSED)
+        return;
+    drop_sock(k);
+    k->state = LINK_CLOSED;
+    k->closed = closed;
+    k->closed_user = user;
+    uv_close((uv_handle_t *)&k->exit_poll, on_poll_closed);
+    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
+}
+
+static const struct agx_initlink_kind pidlink_kind = {
+    .name = "pidfd",
+    .carries_logs = true,
+    .send = pidlink_send,
+    .is_ready = pidlink_is_ready,
+    .close = pidlink_close,
+};
 
 int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *config,
                       const struct agx_initlink_ops *ops, void *user,
                       struct agx_initlink **ret_link, struct agx_error **err)
 {
     _cleanup_close_ int pidfd = fcntl(config->pidfd, F_DUPFD_CLOEXEC, 0);
-    struct agx_initlink *k;
+    struct pidlink *k;
     uint64_t nonce;
     int r;
 
@@ -404,7 +456,8 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
     r = agx_random_bytes(&nonce, sizeof(nonce), err);
     if (r < 0)
         return r;
-    k = agx_new(struct agx_initlink);
+    k = agx_new(struct pidlink);
+    k->base.kind = &pidlink_kind;
     k->config = *config;
     k->config.pidfd = -1;
     k->ops = ops;
@@ -422,28 +475,6 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
     k->n_open = 2;
     (void)uv_poll_start(&k->exit_poll, UV_READABLE, on_exit_poll);
     begin(k);
-    *ret_link = k;
+    *ret_link = &k->base;
     return 0;
-}
-
-static void on_poll_closed(uv_handle_t *h)
-{
-    released(container_of((uv_poll_t *)h, struct agx_initlink, exit_poll));
-}
-
-static void on_timer_closed(uv_handle_t *h)
-{
-    released(container_of((uv_timer_t *)h, struct agx_initlink, timer));
-}
-
-void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user)
-{
-    if (!k || k->state == LINK_CLOSED)
-        return;
-    drop_sock(k);
-    k->state = LINK_CLOSED;
-    k->closed = closed;
-    k->closed_user = user;
-    uv_close((uv_handle_t *)&k->exit_poll, on_poll_closed);
-    uv_close((uv_handle_t *)&k->timer, on_timer_closed);
 }

@@ -1,6 +1,9 @@
 /*
- * initlink.h: the control channel to one agentix-init, on the loop: taken by pidfd_getfd(2), found
- * again when it breaks. docs/design/init.md
+ * initlink.h: the control channel to one agentix-init, on the loop, found again when it breaks.
+ * docs/design/init.md
+ *
+ * There are several kinds of links, which differ in what carries the messages. The one that is
+ * opened here takes the channel by pidfd_getfd(2).
  *
  *     agx_initlink_open(loop, &config, &ops, user, &link, err);
  *     ... ops->ready: QUERY or START what is known ... agx_initlink_send() ... ops->message ...
@@ -20,6 +23,22 @@
 
 struct agx_initlink;
 
+/* A kind of link: what its send, is_ready and close below do. */
+struct agx_initlink_kind {
+    const char *name;
+    /* START brings descriptors of the logs; else init keeps them, and sends OUTPUT. */
+    bool carries_logs;
+    int (*send)(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds, size_t n_fds,
+                struct agx_error **err);
+    bool (*is_ready)(const struct agx_initlink *k);
+    void (*close)(struct agx_initlink *k, agx_done_fn closed, void *user);
+};
+
+/* Embedded first by implementations. */
+struct agx_initlink {
+    const struct agx_initlink_kind *kind;
+};
+
 struct agx_initlink_ops {
     /* Connected: at first, and after each break. What was sent and not answered is to be sent
      * again. */
@@ -35,6 +54,7 @@ struct agx_initlink_ops {
 struct agx_initlink_config {
     int pidfd;           /* of init; borrowed for the call of open */
     uint64_t connect_ms; /* how long a connection may take to come about, each time */
+    bool patient;        /* ... and when it takes longer it is tried again: not lost */
     uint64_t retry_ms;   /* between two attempts */
     size_t queue_max;    /* bytes that wait for init */
 };
@@ -54,12 +74,24 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
  * -AGX_UNAVAILABLE: not connected, `ready` or `lost` will follow. -AGX_RESOURCE_EXHAUSTED: too
  * large, or too much waits already; nothing was sent.
  */
-int agx_initlink_send(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds,
-                      size_t n_fds, struct agx_error **err) AGX_MUST_CHECK;
+AGX_MUST_CHECK static inline int agx_initlink_send(struct agx_initlink *k,
+                                                   const struct agx_init_msg *m, const int *fds,
+                                                   size_t n_fds, struct agx_error **err)
+{
+    return k->kind->send(k, m, fds, n_fds, err);
+}
 
-bool agx_initlink_is_ready(const struct agx_initlink *k);
+static inline bool agx_initlink_is_ready(const struct agx_initlink *k)
+{
+    return k->kind->is_ready(k);
+}
 
-/* No callback comes any more but `closed` (may be NULL). Init and its commands go on. */
-void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user);
+/* No callback comes any more but `closed` (may be NULL). Init and its commands go on. Accepts NULL:
+ * nothing happens then. */
+static inline void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user)
+{
+    if (k)
+        k->kind->close(k, closed, user);
+}
 
 #endif

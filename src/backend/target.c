@@ -2,36 +2,89 @@
 #include "backend/target.h"
 
 #include "backend/fake/fake.h"
-
+#include "base/buf.h"
 #include "base/banned.h"
 
-static int open_fake(struct agx_loop *l, const char *target, struct agx_backend **ret_backend,
-                     struct agx_error **err)
+/* `target` is what stands behind the name and a colon; NULL: nothing. */
+typedef int (*open_fn)(struct agx_loop *l, const char *target,
+                       const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
+                       struct agx_error **err);
+
+static int open_docker(struct agx_loop *l, const char *target,
+                       const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
+                       struct agx_error **err)
+{
+    struct agx_docker_config c;
+
+    if (!setup || !setup->docker)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the backend 'docker' is not set up");
+    c = *setup->docker;
+    c.target = target;
+    return agx_backend_docker_open(l, &c, ret_backend, err);
+}
+
+static int open_native(struct agx_loop *l, const char *target,
+                       const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
+                       struct agx_error **err)
+{
+    if (target)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the backend 'native' takes no target");
+    if (!setup || !setup->native)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the backend 'native' is not set up");
+    return agx_backend_native_open(l, setup->native, ret_backend, err);
+}
+
+static int open_fake(struct agx_loop *l, const char *target, const struct agx_backend_setup *setup,
+                     struct agx_backend **ret_backend, struct agx_error **err)
 {
     struct agx_fake_config c = AGX_FAKE_CONFIG_INIT;
 
+    (void)setup;
+    /* The directory of whoever opens it may be any: a daemon's own is "/". */
+    if (!target || target[0] != '/')
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "the backend 'fake' needs a directory: fake:/absolute/path");
     c.dir = target;
     return agx_backend_fake_open(l, &c, ret_backend, err);
 }
 
 static const struct {
-    const char *name;
-    int (*open)(struct agx_loop *l, const char *target, struct agx_backend **ret_backend,
-                struct agx_error **err);
+    const char *name, *form; /* `form`: how people write it */
+    open_fn open;
 } kinds[] = {
-    { "fake", open_fake },
+    { "native", "native", open_native },
+    { "docker", "docker[:HOST]", open_docker },
+    { "fake", "fake:DIR", open_fake },
 };
 
-int agx_backend_open(struct agx_loop *l, const char *name, struct agx_backend **ret_backend,
-                     struct agx_error **err)
+static int refuse(const char *choice, struct agx_error **err)
 {
-    const struct agx_str kind = { name, strcspn(name, ":") };
-    const char *target = name[kind.len] == ':' ? name + kind.len + 1 : "";
+    _cleanup_buf_ struct agx_buf forms = AGX_BUF_INIT(200);
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++)
+        (void)!agx_buf_printf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i].form);
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no backend '%s'; there are: %.*s",
+                         choice ? choice : "", AGX_STR_ARG(agx_buf_peek(&forms)));
+}
+
+bool agx_backend_chosen(const char *choice, const char *name, const char **ret_target)
+{
+    size_t len = strlen(name);
+
+    if (!choice || strncmp(choice, name, len) != 0 || (choice[len] != ':' && choice[len] != '\0'))
+        return false;
+    *ret_target = choice[len] == ':' ? choice + len + 1 : NULL;
+    return true;
+}
+
+int agx_backend_open(struct agx_loop *l, const char *choice, const struct agx_backend_setup *setup,
+                     struct agx_backend **ret_backend, struct agx_error **err)
+{
+    const char *target = NULL;
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++) {
-        if (agx_str_eq(kind, agx_str_from(kinds[i].name)))
-            return kinds[i].open(l, target, ret_backend, err);
+        if (agx_backend_chosen(choice, kinds[i].name, &target))
+            return kinds[i].open(l, target, setup, ret_backend, err);
     }
-    return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                         "there is no backend '%.*s'; there is: fake:DIR", AGX_STR_ARG(kind));
+    return refuse(choice, err);
 }

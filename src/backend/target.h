@@ -1,12 +1,24 @@
-/* target.h: a backend by the name that people give it: "fake:/run/world". */
+/* target.h: a backend by the name that people give it: "native", "docker", "fake:/run/world". */
 #ifndef AGX_BACKEND_TARGET_H
 #define AGX_BACKEND_TARGET_H
 
 #include "backend/backend.h"
+#include "backend/docker/docker.h"
+#include "backend/native/native.h"
 
-/* NAME or NAME:TARGET; what the target means is the backend's. -AGX_INVALID_ARGUMENT for a name
- * that there is none of, with those that there are. */
-int agx_backend_open(struct agx_loop *l, const char *name, struct agx_backend **ret_backend,
-                     struct agx_error **err) AGX_MUST_CHECK;
+/* Beside the target, what each backend is opened with; all borrowed. NULL: it cannot be chosen. */
+struct agx_backend_setup {
+    const struct agx_docker_config *docker; /* its target is that of the choice */
+    const struct agx_native_config *native;
+};
+
+/* `choice` is NAME or NAME:TARGET, and what the target means is the backend's; NULL or empty: none
+ * was made. -AGX_INVALID_ARGUMENT with what there is to choose from. */
+int agx_backend_open(struct agx_loop *l, const char *choice, const struct agx_backend_setup *setup,
+                     struct agx_backend **ret_backend, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Is `choice` this backend? Then *ret_target, which borrows from it, is what stands behind the
+ * colon; NULL: nothing. */
+bool agx_backend_chosen(const char *choice, const char *name, const char **ret_target);
 
 #endif

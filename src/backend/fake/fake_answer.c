@@ -45,6 +45,33 @@ static void on_seen(struct agx_fake_op *op, struct agx_fake_in *in)
                                                    .companions_len = companions.len });
 }
 
+static void on_used(struct agx_fake_op *op, struct agx_fake_in *in)
+{
+    uint64_t part = agx_fake_in_u64(in), known = agx_fake_in_u64(in);
+    struct agx_use use = { .known = (uint32_t)known };
+
+    for (size_t i = 0; i < AGX_USE_COUNT; i++)
+        use.figures[i] = agx_fake_in_u64(in);
+    if (agx_fake_in_ends(in) && part <= AGX_SPEC_ITEMS_MAX && known < 1U << AGX_USE_COUNT)
+        op->use(op->user, (size_t)part, &use);
+    else
+        in->bad = true;
+}
+
+static void on_pull(struct agx_fake_op *op, struct agx_fake_in *in)
+{
+    char *image = agx_str_dup(agx_fake_in_str(in));
+    struct agx_pull pull = { .image = image };
+
+    pull.layers_done = (uint32_t)agx_fake_in_u64(in);
+    pull.layers_total = (uint32_t)agx_fake_in_u64(in);
+    pull.bytes_done = agx_fake_in_u64(in);
+    pull.bytes_total = agx_fake_in_u64(in);
+    if (image && op->hooks.progress && agx_fake_in_ends(in))
+        op->hooks.progress(op->user, &pull);
+    free(image);
+}
+
 static void on_exec_begun(struct agx_fake_op *op)
 {
     if (op->begun)
@@ -106,8 +133,12 @@ static void on_op_message(struct agx_fake *f, struct agx_fake_op *op, struct agx
             op->hooks.begun(op->user);
     } else if (in->kind == AGX_FAKE_COMPANION && op->kind == AGX_FAKE_OP_START) {
         on_companion(op, in);
+    } else if (in->kind == AGX_FAKE_PULL && op->kind == AGX_FAKE_OP_START) {
+        on_pull(op, in);
     } else if (in->kind == AGX_FAKE_SEEN && op->kind == AGX_FAKE_OP_LOOK) {
         on_seen(op, in);
+    } else if (in->kind == AGX_FAKE_USED && op->kind == AGX_FAKE_OP_USE) {
+        on_used(op, in);
     } else if (in->kind == AGX_FAKE_DONE && op->kind != AGX_FAKE_OP_EXEC) {
         e = read_error(in);
         if (agx_fake_in_ends(in))

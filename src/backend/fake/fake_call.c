@@ -131,6 +131,22 @@ static int fake_look(struct agx_backend *b, const char *sandbox_id, agx_backend_
     return op_send(f, &op, &o, NULL, 0, ret_op, err);
 }
 
+static int fake_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                    agx_backend_use_fn use, agx_done_fn done, void *user,
+                    struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    _cleanup_(op_freep) struct agx_fake_op *op = op_new(AGX_FAKE_OP_USE, done, user);
+    struct agx_fake *f = agx_fake_of(b);
+    struct agx_fake_out o;
+    int r = op_begin(f, op, AGX_FAKE_USE, &o, err);
+
+    if (r < 0)
+        return r;
+    op->use = use;
+    agx_fake_out_cstr(&o, sandbox->id);
+    return op_send(f, &op, &o, NULL, 0, ret_op, err);
+}
+
 static void put_words(struct agx_fake_out *o, const struct agx_words *w)
 {
     agx_fake_out_u64(o, w->len);
@@ -256,6 +272,7 @@ const struct agx_backend_ops agx_fake_ops = {
     .exec_kill = fake_exec_kill,
     .exec_write = fake_exec_write,
     .forget_exec = fake_forget_exec,
+    .use = fake_use,
     .check = fake_check,
     .close = agx_fake_close,
 };

@@ -9,6 +9,7 @@
 enum agx_fake_op_kind {
     AGX_FAKE_OP_START,
     AGX_FAKE_OP_LOOK,
+    AGX_FAKE_OP_USE,
     AGX_FAKE_OP_EXEC,
     AGX_FAKE_OP_KILL,
     AGX_FAKE_OP_WRITE
@@ -21,6 +22,7 @@ struct agx_fake_op {
     void *user;
     struct agx_backend_hooks hooks; /* START; of the others only `done` */
     agx_backend_seen_fn seen;       /* LOOK */
+    agx_backend_use_fn use;         /* USE */
     struct agx_backend_exec_hooks exec_hooks;
     char *sandbox_id, *exec_id; /* EXEC: to find it again */
     bool adopt, begun;

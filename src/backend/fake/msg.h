@@ -11,7 +11,7 @@
 #include "base/buf.h"
 
 /* Both sides come from one build; a test may leave an old world running. */
-#define AGX_FAKE_VERSION 1
+#define AGX_FAKE_VERSION 3
 
 /* The largest message: several times the largest request of a client. */
 #define AGX_FAKE_MESSAGE_MAX ((size_t)32 << 20)
@@ -33,6 +33,7 @@ enum agx_fake_kind {
     AGX_FAKE_KILL,   /* ids, grace_ms */
     AGX_FAKE_WRITE,  /* ids, eof, bytes */
     AGX_FAKE_FORGET, /* ids */
+    AGX_FAKE_USE,    /* sandbox */
     AGX_FAKE_SCRIPT, /* text */
     AGX_FAKE_END,    /* the world ends */
     /* From it. */
@@ -40,7 +41,9 @@ enum agx_fake_kind {
     AGX_FAKE_PONG,
     AGX_FAKE_BEGUN,
     AGX_FAKE_COMPANION, /* place, code, message */
+    AGX_FAKE_PULL,      /* image; layers, bytes: done and total of each */
     AGX_FAKE_SEEN,      /* sandbox, primary, companions: a byte each */
+    AGX_FAKE_USED,      /* part, known, figures: one for each */
     AGX_FAKE_DONE,      /* code, message */
     AGX_FAKE_REFUSED,   /* code, message */
     AGX_FAKE_UNKNOWN,

@@ -10,6 +10,7 @@
 #include "base/banned.h"
 
 #define LABEL "fake."
+#define LAYERS_MAX 1000 /* of an image */
 
 struct agx_fake_rule {
     char *verb, *pattern;
@@ -92,6 +93,8 @@ static bool parse_action(struct agx_str text, struct agx_fake_plan *p)
 
     if (agx_str_eq(word, AGX_STR("delay")))
         return agx_fake_parse_ms(text, &p->delay_ms);
+    if (agx_str_eq(word, AGX_STR("pull")))
+        return agx_parse_u64(text, LAYERS_MAX, &p->layers) && p->layers > 0;
     if (agx_str_eq(word, AGX_STR("hang"))) {
         p->way = AGX_FAKE_HANGS;
         return text.len == 0;
@@ -135,7 +138,7 @@ int agx_fake_plan_parse(struct agx_str text, struct agx_fake_plan *ret, struct a
 
 static bool is_verb(struct agx_str word)
 {
-    static const char *const others[] = { "look", "exec", "kill", "*" };
+    static const char *const others[] = { "look", "use", "exec", "kill", "*" };
 
     for (int i = AGX_DO_NONE + 1; i < AGX_DO_COUNT; i++) {
         if (agx_str_eq(word, agx_str_from(agx_do_name((enum agx_do)i))))

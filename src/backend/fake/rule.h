@@ -25,6 +25,7 @@ enum agx_fake_way {
 /* What happens to one request. */
 struct agx_fake_plan {
     uint64_t delay_ms;
+    uint64_t layers; /* of an image that is pulled meanwhile; 0: none */
     enum agx_fake_way way;
     enum agx_code code; /* of FAILS */
     char *message;
@@ -49,7 +50,7 @@ struct agx_fake_rules {
 };
 
 /* One line: VERB PATTERN [xN] ACTION[; ACTION...]. With xN it counts for N requests. Verbs: those
- * of agx_do_name(), look, exec, kill, or * for any. */
+ * of agx_do_name(), look, use, exec, kill, or * for any. */
 int agx_fake_rules_add(struct agx_fake_rules *r, struct agx_str line,
                        struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */

@@ -43,6 +43,7 @@ struct world_op {
     enum agx_do verb;
     struct agx_fake_plan plan;
     struct world_timer *delay;
+    uint64_t layers_done; /* of the pull in its plan */
 };
 
 struct world_sandbox {
@@ -103,6 +104,9 @@ int world_script(struct world *w, const struct world_link *from, struct agx_str 
 void world_forget_link(struct world *w, const struct world_link *link);
 struct world_sandbox *world_find(struct world *w, struct agx_str id);
 void world_sandbox_free(struct world_sandbox *sb);
+
+/* world_use.c */
+int world_use(struct world *w, struct world_asker asker, struct agx_fake_in *in);
 
 /* world_exec.c */
 int world_exec_start(struct world *w, struct world_asker asker, struct agx_fake_in *in);

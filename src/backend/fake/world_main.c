@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -20,6 +21,10 @@
 #include <sys/un.h>
 
 #include "base/banned.h"
+
+/* A world ends at once; a machine with much to do may take a while to let it. */
+#define STOP_TRIES 3000
+#define STOP_PAUSE_MS 5
 
 static const char usage[] =
     "usage: agentix-fakeworld DIR               run the world of the fake backend in DIR\n"
@@ -167,6 +172,7 @@ static int serve(struct program *p, int *take_fd, int ready_fd, struct agx_error
     journal = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (journal < 0)
         return agx_error_errno(err, errno, "open '%s'", path);
+    (void)flock(journal, LOCK_EX | LOCK_NB); /* until our last instruction: see stop() */
     r = agx_loop_open(&p->loop, err);
     if (r < 0)
         return r;
@@ -189,7 +195,6 @@ static int serve(struct program *p, int *take_fd, int ready_fd, struct agx_error
         agx_loop_run(p->loop);
         close_all(p);
     }
-    (void)close(journal);
     return r;
 }
 
@@ -301,6 +306,31 @@ static int ask(const struct program *p, enum agx_fake_kind kind, const char *tex
     return r < 0 ? fail(err) : 0;
 }
 
+/* Ends the world and waits for it: who asked for that removes the directory next, and must not
+ * meet a process that still removes its socket there. The kernel ends the lock with the process. */
+static int stop(const struct program *p)
+{
+    _cleanup_close_ int journal = -1;
+    char path[PATH_MAX + 16];
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%s/journal", p->dir);
+    journal = open(path, O_RDONLY | O_CLOEXEC);
+    r = ask(p, AGX_FAKE_END, NULL);
+    for (int tries = STOP_TRIES; journal >= 0 && r == 0; tries--) {
+        const struct timespec pause = { .tv_nsec = STOP_PAUSE_MS * 1000000L };
+
+        if (flock(journal, LOCK_EX | LOCK_NB) == 0)
+            break;
+        if (tries == 0) {
+            (void)fputs("agentix-fakeworld: the world did not end\n", stderr);
+            return 1;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     static struct program p;
@@ -322,7 +352,7 @@ int main(int argc, char **argv)
     if (script)
         return ask(&p, AGX_FAKE_SCRIPT, argv[argc - 1]);
     if (strcmp(option, "--stop") == 0)
-        return ask(&p, AGX_FAKE_END, NULL);
+        return stop(&p);
     if (strcmp(option, "--start") == 0 || *option == '\0')
         return run(&p, *option != '\0');
     (void)fputs(usage, stderr);

@@ -233,6 +233,39 @@ static void describe(struct world_sandbox *sb, size_t companions, struct agx_pai
     memset(sb->companions, sb->made ? AGX_SEEN_EXITED : AGX_SEEN_MISSING, companions);
 }
 
+/* Layers of the fake image are all of one size. */
+#define LAYER_BYTES 1000000u
+
+static void tell_pull(const struct world_op *op)
+{
+    struct agx_fake_out o;
+
+    if (!op->asker.link)
+        return;
+    agx_fake_link_begin(op->asker.link->link, &o, AGX_FAKE_PULL, op->asker.tag);
+    agx_fake_out_cstr(&o, "fake/image:1");
+    agx_fake_out_u64(&o, op->layers_done);
+    agx_fake_out_u64(&o, op->plan.layers);
+    agx_fake_out_u64(&o, op->layers_done * LAYER_BYTES);
+    agx_fake_out_u64(&o, op->plan.layers * LAYER_BYTES);
+    (void)!agx_fake_link_send(op->asker.link->link, &o, NULL, 0); /* `done` fails next */
+}
+
+/* Another layer is there; they share the delay. */
+static void on_layer(void *user)
+{
+    struct world_sandbox *sb = user;
+    struct world_op *op = sb->op;
+
+    op->delay = world_timer_stop(op->delay);
+    op->layers_done++;
+    tell_pull(op);
+    if (op->layers_done == op->plan.layers)
+        op_finish(sb);
+    else
+        op->delay = world_after(sb->world, op->plan.delay_ms / op->plan.layers, on_layer, sb);
+}
+
 static void op_begin(struct world_sandbox *sb, struct world_asker asker, enum agx_do verb)
 {
     struct world_op *op = agx_new(struct world_op);
@@ -245,7 +278,9 @@ static void op_begin(struct world_sandbox *sb, struct world_asker asker, enum ag
         world_answer(&asker, AGX_FAKE_BEGUN);
         make(sb);
     }
-    if (op->plan.delay_ms > 0)
+    if (verb == AGX_DO_CREATE && op->plan.layers > 0)
+        op->delay = world_after(sb->world, op->plan.delay_ms / op->plan.layers, on_layer, sb);
+    else if (op->plan.delay_ms > 0)
         op->delay = world_after(sb->world, op->plan.delay_ms, op_finish, sb);
     else
         op_finish(sb);

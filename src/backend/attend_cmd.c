@@ -1,0 +1,315 @@
+/*
+ * attend_cmd.c: commands, and what init says of them.
+ *
+ * A command is known here while init says that it runs, and while there are ops about it. No hook
+ * is called while one is looked at: ops are moved to `ending`, and agx_attend_deliver() calls.
+ */
+#include "backend/attend_internal.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+struct agx_attend_cmd *agx_attend_cmd_find(const struct agx_attend *a, struct agx_str id)
+{
+    return agx_map_get(&a->cmds, id);
+}
+
+void agx_attend_cmd_free(struct agx_attend_cmd *c)
+{
+    (void)agx_map_remove(&c->attend->cmds, agx_str_bytes(c->id, c->id_len));
+    agx_attend_logs_close(&c->logs);
+    free(c);
+}
+
+void agx_attend_cmd_settle(struct agx_attend_cmd *c)
+{
+    if (c->n_ops == 0 && !c->started && !c->input_out)
+        agx_attend_cmd_free(c);
+}
+
+static struct agx_attend_op *next_of(struct agx_attend_op *op, bool (*fits)(enum agx_attend_kind))
+{
+    while (op && !fits(op->kind))
+        op = op->next;
+    return op;
+}
+
+static bool is_exec(enum agx_attend_kind k)
+{
+    return k == AGX_ATTEND_START || k == AGX_ATTEND_ADOPT || k == AGX_ATTEND_RUN;
+}
+
+static bool is_kill(enum agx_attend_kind k)
+{
+    return k == AGX_ATTEND_KILL;
+}
+
+static bool is_write(enum agx_attend_kind k)
+{
+    return k == AGX_ATTEND_WRITE;
+}
+
+bool agx_attend_cmd_start_is_due(const struct agx_attend_cmd *c)
+{
+    for (struct agx_attend_op *op = next_of(c->ops, is_exec); op; op = next_of(op->next, is_exec))
+        if (op->start && !op->start_sent && !c->started)
+            return true;
+    return false;
+}
+
+/* ---- input ---- */
+
+static int send_piece(struct agx_attend_cmd *c, struct agx_attend_op *op, struct agx_error **err)
+{
+    size_t left = op->input.len - op->input_at, n = AGX_MIN(left, AGX_INIT_DATA_MAX);
+    const uint8_t *at = n > 0 ? op->input.data + op->input_at : NULL; /* an end has no bytes */
+    const struct agx_init_msg m = { .kind = AGX_INIT_INPUT,
+                                    .id = { c->id, c->id_len },
+                                    .flags = op->eof && n == left ? AGX_INIT_EOF : 0,
+                                    .data = agx_str_bytes(at, n) };
+    int r = agx_initlink_send(c->attend->link, &m, NULL, 0, err);
+
+    if (r < 0)
+        return r;
+    op->input_at += n;
+    c->input_out = true;
+    c->input_op = op;
+    return 0;
+}
+
+void agx_attend_cmd_feed(struct agx_attend_cmd *c)
+{
+    struct agx_attend_op *op;
+
+    if (agx_attend_cmd_start_is_due(c))
+        return;
+    while (!c->input_out && (op = next_of(c->ops, is_write))) {
+        struct agx_error *error = NULL;
+        int r = send_piece(c, op, &error);
+
+        if (r == -AGX_UNAVAILABLE) { /* with the next connection */
+            agx_error_free(error);
+            return;
+        }
+        if (r < 0)
+            agx_attend_op_end(op, END_DONE, error);
+    }
+}
+
+static void on_taken(struct agx_attend_cmd *c, enum agx_code code)
+{
+    struct agx_attend_op *op = c->input_op;
+    struct agx_error *error = NULL;
+
+    c->input_out = false;
+    c->input_op = NULL;
+    if (op && code != AGX_OK) {
+        (void)agx_error_set(&error, code, "nothing reads the input of exec '%s'", c->id);
+        agx_attend_op_end(op, END_DONE, error);
+    } else if (op && op->input_at == op->input.len) {
+        agx_attend_op_end(op, END_DONE, NULL);
+    }
+    agx_attend_cmd_feed(c);
+}
+
+/* The connection broke while a piece was with init. */
+static void forget_input(struct agx_attend_cmd *c)
+{
+    struct agx_error *error = NULL;
+
+    if (c->input_op) {
+        (void)agx_error_set(&error, AGX_UNAVAILABLE,
+                            "the connection to the sandbox broke: whether the input of exec '%s' "
+                            "arrived is not known",
+                            c->id);
+        agx_attend_op_end(c->input_op, END_DONE, error);
+    }
+    c->input_out = false;
+    c->input_op = NULL;
+}
+
+/* What has to wait for a START that has to wait for an answer. */
+static void ask_rest(struct agx_attend_cmd *c)
+{
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_kill); op; op = next) {
+        next = next_of(op->next, is_kill);
+        agx_attend_op_ask(op);
+    }
+    agx_attend_cmd_feed(c);
+}
+
+/* ---- what init says ---- */
+
+/* A hook may do anything, so the command is looked for again after each. */
+static void on_started(struct agx_attend *a, struct agx_str id)
+{
+    struct agx_attend_cmd *c;
+
+    while (a->state == AGX_ATTEND_UP && (c = agx_attend_cmd_find(a, id))) {
+        struct agx_attend_op *op = next_of(c->ops, is_exec);
+
+        c->started = true;
+        while (op && op->begun)
+            op = next_of(op->next, is_exec);
+        if (!op)
+            return;
+        op->begun = true;
+        agx_attend_start_free(op->start);
+        op->start = NULL;
+        if (op->kind != AGX_ATTEND_RUN)
+            op->hooks.begun(op->user);
+    }
+}
+
+static void on_refused(struct agx_attend_cmd *c, const struct agx_init_msg *m)
+{
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        struct agx_error *error = NULL;
+
+        next = next_of(op->next, is_exec);
+        (void)agx_error_set(&error,
+                            m->code > AGX_OK && m->code <= AGX_UNAUTHENTICATED
+                                ? (enum agx_code)m->code
+                                : AGX_INTERNAL,
+                            "%.*s", AGX_STR_ARG(m->data));
+        if (op->kind == AGX_ATTEND_ADOPT) {
+            agx_error_free(error);
+            error = NULL;
+        }
+        agx_attend_op_end(op, op->kind == AGX_ATTEND_ADOPT ? END_UNKNOWN : END_REFUSED, error);
+    }
+}
+
+/* Of one that ran it says that this is another init, or one that was told to forget it. */
+static void on_unknown(struct agx_attend_cmd *c)
+{
+    bool ran = c->started, starts = false;
+
+    c->started = false;
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        struct agx_error *error = NULL;
+
+        next = next_of(op->next, is_exec);
+        if (op->start && !ran) {
+            op->is_unknown = true;
+            starts = !op->start_sent;
+            if (starts)
+                agx_attend_op_ask(op);
+        } else if (op->kind == AGX_ATTEND_ADOPT && !op->begun) {
+            agx_attend_op_end(op, END_UNKNOWN, NULL);
+        } else {
+            (void)agx_error_set(&error, AGX_UNAVAILABLE,
+                                "the main process that ran exec '%s' has ended", c->id);
+            agx_attend_op_end(op, END_LOST, error);
+        }
+    }
+    if (starts)
+        ask_rest(c);
+}
+
+static void on_exited(struct agx_attend_cmd *c, int32_t exit_code)
+{
+    c->started = false;
+    if (!c->attend->link->kind->carries_logs)
+        agx_attend_logs_end(&c->logs); /* all of them was sent before */
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        struct agx_error *error = NULL;
+
+        next = next_of(op->next, is_exec);
+        op->exit_code = exit_code;
+        if (op->kind == AGX_ATTEND_RUN)
+            op->output = agx_attend_logs_tail(&c->logs);
+        if (exit_code == AGX_INIT_EXIT_LOST)
+            (void)agx_error_set(&error, AGX_UNAVAILABLE,
+                                "the main process of sandbox '%s' has ended, and exec '%s' with it",
+                                c->attend->sandbox_id, c->id);
+        agx_attend_op_end(op, error ? END_LOST : END_EXITED, error);
+    }
+}
+
+static void on_gone(struct agx_attend_cmd *c)
+{
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_kill); op; op = next) {
+        next = next_of(op->next, is_kill);
+        agx_attend_op_end(op, END_DONE, NULL);
+    }
+}
+
+static void obey(struct agx_attend_cmd *c, const struct agx_init_msg *m)
+{
+    switch (m->kind) {
+    case AGX_INIT_REFUSED:
+        on_refused(c, m);
+        break;
+    case AGX_INIT_UNKNOWN:
+        on_unknown(c);
+        break;
+    case AGX_INIT_EXITED:
+        on_exited(c, m->exit_code);
+        break;
+    case AGX_INIT_GONE:
+        on_gone(c);
+        break;
+    case AGX_INIT_TAKEN:
+        on_taken(c, (enum agx_code)m->code);
+        break;
+    case AGX_INIT_OUTPUT:
+        agx_attend_logs_put(&c->logs, m);
+        break;
+    default:
+        break;
+    }
+    agx_attend_cmd_settle(c);
+}
+
+void agx_attend_on_message(void *user, const struct agx_init_msg *m)
+{
+    struct agx_attend *a = user;
+    struct agx_attend_cmd *c = agx_attend_cmd_find(a, m->id);
+
+    if (!c)
+        return; /* abandoned */
+    if (m->kind == AGX_INIT_STARTED) {
+        on_started(a, m->id);
+        return;
+    }
+    obey(c, m);
+    agx_attend_deliver(a);
+}
+
+/* ---- the connection ---- */
+
+int agx_attend_cmd_query(struct agx_attend_cmd *c, struct agx_error **err)
+{
+    struct agx_init_msg m = { .kind = AGX_INIT_QUERY, .id = { c->id, c->id_len } };
+
+    if (!c->attend->link->kind->carries_logs) {
+        m.offset = agx_attend_logs_total(&c->logs, 0);
+        m.err_offset = agx_attend_logs_total(&c->logs, 1);
+    }
+    return agx_initlink_send(c->attend->link, &m, NULL, 0, err);
+}
+
+void agx_attend_cmd_ask(struct agx_attend_cmd *c)
+{
+    forget_input(c);
+    if (c->started && !next_of(c->ops, is_exec))
+        (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs go on */
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        next = next_of(op->next, is_exec);
+        op->start_sent = op->is_unknown = false;
+        agx_attend_op_ask(op);
+    }
+    ask_rest(c);
+}
+
+void agx_attend_cmd_give_up(struct agx_attend_cmd *c, const struct agx_error *error, bool gone)
+{
+    if (gone)
+        agx_attend_logs_end(&c->logs);
+    c->started = c->input_out = false;
+    c->input_op = NULL;
+    while (c->ops)
+        agx_attend_op_give_up(c->ops, error, gone);
+}

@@ -1,0 +1,408 @@
+/* attend_op.c: what somebody asked for, until its last hook. */
+#include "backend/attend_internal.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+/* ---- lists: the first one's prev is the last ---- */
+
+static void list_add(struct agx_attend_op **list, struct agx_attend_op *op)
+{
+    op->list = list;
+    op->next = NULL;
+    if (*list) {
+        op->prev = (*list)->prev;
+        op->prev->next = op;
+        (*list)->prev = op;
+    } else {
+        op->prev = op;
+        *list = op;
+    }
+}
+
+static void list_remove(struct agx_attend_op *op)
+{
+    struct agx_attend_op **list = op->list;
+
+    if (!list)
+        return;
+    if (*list == op)
+        *list = op->next;
+    else
+        op->prev->next = op->next;
+    if (op->next)
+        op->next->prev = op->prev;
+    else if (*list)
+        (*list)->prev = op->prev;
+    op->list = NULL;
+}
+
+/* ---- life ---- */
+
+static void op_cancel(struct agx_backend_op *base);
+static void op_abandon(struct agx_backend_op *base);
+
+static const struct agx_backend_op_ops op_ops = { op_cancel, op_abandon };
+
+struct agx_attend_op *agx_attend_op_new(struct agx_attend *a, enum agx_attend_kind kind, void *user)
+{
+    struct agx_attend_op *op = agx_new(struct agx_attend_op);
+
+    op->base = (struct agx_backend_op){ a->config.backend, &op_ops };
+    op->kind = kind;
+    op->attend = a;
+    op->user = user;
+    op->input.max = AGX_BACKEND_WRITE_MAX;
+    return op;
+}
+
+static struct agx_attend_cmd *get_cmd(struct agx_attend *a, struct agx_str id)
+{
+    struct agx_attend_cmd *c = agx_attend_cmd_find(a, id);
+
+    if (c)
+        return c;
+    c = agx_new(struct agx_attend_cmd);
+    c->attend = a;
+    c->id_len = id.len;
+    memcpy(c->id, id.ptr, id.len);
+    memset(c->logs.fds, 0xff, sizeof(c->logs.fds));
+    if (agx_map_put(&a->cmds, id, c, NULL) < 0) {
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+struct agx_attend_cmd *agx_attend_op_join(struct agx_attend_op *op, struct agx_str id)
+{
+    struct agx_attend_cmd *c = get_cmd(op->attend, id);
+
+    if (!c)
+        return NULL;
+    op->cmd = c;
+    c->n_ops++;
+    list_add(&c->ops, op);
+    return c;
+}
+
+void agx_attend_op_free(struct agx_attend_op *op)
+{
+    struct agx_attend_cmd *c = op->cmd;
+
+    list_remove(op);
+    if (c) {
+        c->n_ops--;
+        if (c->input_op == op)
+            c->input_op = NULL;
+        agx_attend_cmd_settle(c);
+    }
+    agx_attend_start_free(op->start);
+    agx_buf_done(&op->input);
+    agx_error_free(op->error);
+    free(op->output);
+    free(op);
+}
+
+/* ---- ends ---- */
+
+void agx_attend_op_end(struct agx_attend_op *op, enum agx_attend_end end, struct agx_error *error)
+{
+    op->end = end;
+    op->error = error;
+    if (op->cmd->input_op == op)
+        op->cmd->input_op = NULL;
+    list_remove(op);
+    list_add(&op->attend->ending, op);
+}
+
+void agx_attend_op_give_up(struct agx_attend_op *op, const struct agx_error *error, bool gone)
+{
+    struct agx_error *e = NULL;
+
+    if (op->kind == AGX_ATTEND_KILL && gone) {
+        agx_attend_op_end(op, END_DONE, NULL);
+    } else if (op->kind == AGX_ATTEND_ADOPT && gone && !op->begun) {
+        agx_attend_op_end(op, END_UNKNOWN, NULL);
+    } else if (op->kind == AGX_ATTEND_WRITE && gone) {
+        (void)agx_error_set(&e, AGX_NOT_FOUND, "exec '%s' has ended", op->cmd->id);
+        agx_attend_op_end(op, END_DONE, e);
+    } else {
+        e = agx_error_dup(error);
+        if (op->kind == AGX_ATTEND_KILL || op->kind == AGX_ATTEND_WRITE)
+            agx_attend_op_end(op, END_DONE, e);
+        else
+            agx_attend_op_end(op, op->start ? END_REFUSED : END_LOST, e);
+    }
+}
+
+/* A command of our own: its end needs no storing, so init may forget it. */
+static void tell_ran(struct agx_attend_op *op)
+{
+    struct agx_error *error = AGX_TAKE_PTR(op->error);
+
+    if (!error && op->cancelled)
+        (void)agx_error_set(&error, AGX_CANCELLED, "cancelled");
+    op->ran(op->user, op->exit_code, agx_str_from(op->output ? op->output : ""), error);
+    if (op->end == END_EXITED)
+        (void)!agx_attend_forget(op->attend, op->cmd->id, NULL); /* it is remembered then */
+}
+
+static void tell(struct agx_attend_op *op)
+{
+    if (op->kind == AGX_ATTEND_RUN)
+        tell_ran(op);
+    else if (op->end == END_DONE)
+        op->done(op->user, AGX_TAKE_PTR(op->error));
+    else if (op->end == END_EXITED)
+        op->hooks.exited(op->user, op->exit_code);
+    else if (op->end == END_UNKNOWN)
+        op->hooks.unknown(op->user);
+    else if (op->end == END_REFUSED)
+        op->hooks.refused(op->user, AGX_TAKE_PTR(op->error));
+    else
+        op->hooks.lost(op->user, AGX_TAKE_PTR(op->error));
+}
+
+void agx_attend_deliver(struct agx_attend *a)
+{
+    struct agx_attend_op *op;
+
+    while ((op = a->ending)) {
+        list_remove(op); /* the hook finds it nowhere */
+        tell(op);
+        agx_attend_op_free(op);
+    }
+}
+
+static void move_all(struct agx_attend_op **from, struct agx_attend_op **to)
+{
+    struct agx_attend_op *op;
+
+    while ((op = *from)) {
+        list_remove(op);
+        list_add(to, op);
+    }
+}
+
+void agx_attend_deliver_due(struct agx_attend *a)
+{
+    move_all(&a->due, &a->ending);
+    agx_attend_deliver(a);
+}
+
+static void on_soon(uv_timer_t *t)
+{
+    agx_attend_deliver_due(container_of(t, struct agx_attend, soon));
+}
+
+/* What a call has ended already is told in a later turn. */
+static void put_off(struct agx_attend *a)
+{
+    move_all(&a->ending, &a->due);
+    if (a->due)
+        (void)uv_timer_start(&a->soon, on_soon, 0, 0);
+}
+
+/* ---- what init is asked ---- */
+
+static int send_start(struct agx_attend_op *op, struct agx_error **err)
+{
+    const struct agx_attend_start *s = op->start;
+    const struct agx_attend_logs *l = &op->cmd->logs;
+    const struct agx_attend *a = op->attend;
+    const struct agx_init_msg m = {
+        .kind = AGX_INIT_START,
+        .id = { op->cmd->id, op->cmd->id_len },
+        .flags = s->flags,
+        .user = agx_str_from(agx_text(a->exec_user)),
+        .cwd = agx_str_from(agx_text(s->cwd ? s->cwd : a->cwd)),
+        .out_head = l->head_max[0],
+        .out_tail = l->tail_max[0],
+        .err_head = l->head_max[1],
+        .err_tail = l->tail_max[1],
+        .argv = { s->n_argv, agx_buf_peek(&s->argv) },
+        .env = { s->n_env, agx_buf_peek(&s->env) },
+    };
+    int r = agx_initlink_send(a->link, &m, l->fds, a->link->kind->carries_logs ? 4 : 0, err);
+
+    op->start_sent = r == 0;
+    return r;
+}
+
+static int send_kill(struct agx_attend_op *op, struct agx_error **err)
+{
+    const struct agx_init_msg m = { .kind = AGX_INIT_KILL,
+                                    .id = { op->cmd->id, op->cmd->id_len },
+                                    .grace_ms = op->grace_ms };
+
+    return agx_initlink_send(op->attend->link, &m, NULL, 0, err);
+}
+
+/* Where init keeps the logs it is asked first: START does not say from where on they are wanted. */
+static bool may_start(const struct agx_attend_op *op)
+{
+    return op->start && !op->cmd->started &&
+           (op->is_unknown || op->attend->link->kind->carries_logs);
+}
+
+void agx_attend_op_ask(struct agx_attend_op *op)
+{
+    struct agx_error *error = NULL;
+    int r;
+
+    if (op->kind == AGX_ATTEND_KILL && agx_attend_cmd_start_is_due(op->cmd))
+        return; /* it goes behind it */
+    if (op->kind == AGX_ATTEND_KILL)
+        r = send_kill(op, &error);
+    else if (may_start(op))
+        r = send_start(op, &error);
+    else
+        r = agx_attend_cmd_query(op->cmd, &error);
+    if (r == 0 && op->cancelled)
+        r = send_kill(op, &error);
+    if (r < 0 && r != -AGX_UNAVAILABLE) /* that: with the next connection */
+        agx_attend_op_give_up(op, error, false);
+    agx_error_free(error);
+}
+
+/* ---- calls ---- */
+
+static void give_up_down(struct agx_attend_op *op)
+{
+    const struct agx_attend *a = op->attend;
+    _cleanup_(agx_error_freep) struct agx_error *error = NULL;
+
+    if (a->why) {
+        agx_attend_op_give_up(op, a->why, false);
+        return;
+    }
+    (void)agx_error_set(&error, AGX_UNAVAILABLE, "sandbox '%s' does not run", a->sandbox_id);
+    agx_attend_op_give_up(op, error, true);
+}
+
+/* It has joined its command. */
+static void begin(struct agx_attend_op *op, struct agx_backend_op **ret_op)
+{
+    struct agx_attend *a = op->attend;
+
+    *ret_op = &op->base;
+    if (a->state == AGX_ATTEND_DOWN)
+        give_up_down(op);
+    else if (a->state == AGX_ATTEND_UP && op->kind == AGX_ATTEND_WRITE)
+        agx_attend_cmd_feed(op->cmd);
+    else if (a->state == AGX_ATTEND_UP)
+        agx_attend_op_ask(op);
+    put_off(a);
+}
+
+static int no_memory(struct agx_error **err)
+{
+    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a command");
+}
+
+static void op_freep(struct agx_attend_op **op)
+{
+    if (*op)
+        agx_attend_op_free(*op);
+}
+
+static int start_of(struct agx_attend_op *op, const struct agx_backend_exec *q,
+                    struct agx_error **err)
+{
+    op->start = agx_attend_start_new(&q->exec->command, &q->exec->env_overrides, q->exec->cwd,
+                                     q->stdin_open ? AGX_INIT_STDIN : 0, err);
+    return op->start ? 0 : -AGX_RESOURCE_EXHAUSTED;
+}
+
+int agx_attend_exec(struct agx_attend *a, const struct agx_backend_exec *q, bool adopt,
+                    const struct agx_backend_exec_hooks *hooks, void *user,
+                    struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    _cleanup_(op_freep) struct agx_attend_op *op =
+        agx_attend_op_new(a, adopt ? AGX_ATTEND_ADOPT : AGX_ATTEND_START, user);
+    int r = adopt ? 0 : start_of(op, q, err);
+
+    op->hooks = *hooks;
+    if (r < 0)
+        return r;
+    if (!agx_attend_op_join(op, agx_str_from(q->exec->id)))
+        return no_memory(err);
+    r = agx_attend_logs_set(&op->cmd->logs, &q->out, &q->err, err);
+    if (r < 0)
+        return r;
+    begin(AGX_TAKE_PTR(op), ret_op);
+    return 0;
+}
+
+int agx_attend_kill(struct agx_attend *a, const char *exec_id, uint64_t grace_ms, agx_done_fn gone,
+                    void *user, struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    _cleanup_(op_freep) struct agx_attend_op *op = agx_attend_op_new(a, AGX_ATTEND_KILL, user);
+
+    op->done = gone;
+    op->grace_ms = grace_ms;
+    if (!agx_attend_op_join(op, agx_str_from(exec_id)))
+        return no_memory(err);
+    begin(AGX_TAKE_PTR(op), ret_op);
+    return 0;
+}
+
+int agx_attend_write(struct agx_attend *a, const char *exec_id, struct agx_str data, bool eof,
+                     agx_done_fn taken, void *user, struct agx_backend_op **ret_op,
+                     struct agx_error **err)
+{
+    _cleanup_(op_freep) struct agx_attend_op *op = agx_attend_op_new(a, AGX_ATTEND_WRITE, user);
+
+    op->done = taken;
+    op->eof = eof;
+    if (agx_buf_append(&op->input, data) < 0 || !agx_attend_op_join(op, agx_str_from(exec_id)))
+        return no_memory(err);
+    begin(AGX_TAKE_PTR(op), ret_op);
+    return 0;
+}
+
+/* '/' is in no id of an exec. */
+int agx_attend_run(struct agx_attend *a, const struct agx_attend_run *run, agx_attend_ran_fn ran,
+                   void *user, struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    _cleanup_(op_freep) struct agx_attend_op *op = agx_attend_op_new(a, AGX_ATTEND_RUN, user);
+    char id[AGX_INIT_ID_MAX + 1];
+    int r;
+
+    op->ran = ran;
+    (void)snprintf(id, sizeof(id), "/%s", run->name);
+    if (!run->adopt && !(op->start = agx_attend_start_new(run->command, run->envs, NULL, 0, err)))
+        return -AGX_RESOURCE_EXHAUSTED;
+    if (!agx_attend_op_join(op, agx_str_from(id)))
+        return no_memory(err);
+    r = agx_attend_logs_make(&op->cmd->logs, err);
+    if (r < 0)
+        return r;
+    begin(AGX_TAKE_PTR(op), ret_op);
+    return 0;
+}
+
+static void op_cancel(struct agx_backend_op *base)
+{
+    struct agx_attend_op *op = container_of(base, struct agx_attend_op, base);
+    struct agx_attend *a = op->attend;
+    struct agx_error *error = NULL;
+    const bool is_exec = op->kind == AGX_ATTEND_START || op->kind == AGX_ATTEND_ADOPT;
+
+    if (is_exec || op->list != &op->cmd->ops)
+        return;
+    if (op->kind == AGX_ATTEND_RUN && (op->start_sent || op->begun) && send_kill(op, NULL) == 0) {
+        op->cancelled = true; /* its end is the answer */
+        return;
+    }
+    (void)agx_error_set(&error, AGX_CANCELLED, "cancelled");
+    agx_attend_op_end(op, op->kind == AGX_ATTEND_RUN ? END_LOST : END_DONE, error);
+    put_off(a);
+}
+
+static void op_abandon(struct agx_backend_op *base)
+{
+    agx_attend_op_free(container_of(base, struct agx_attend_op, base));
+}

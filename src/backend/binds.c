@@ -1,0 +1,75 @@
+/* binds.c: a list with distinct targets. */
+#include "backend/binds.h"
+
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "base/banned.h"
+
+/* The mounts of a spec, and those of all tools. */
+#define BINDS_MAX ((size_t)2 * AGX_SPEC_ITEMS_MAX)
+
+static int refuse(const struct agx_binds *b, const char *source, const char *target,
+                  struct agx_error **err)
+{
+    const struct agx_bind *other = agx_binds_at(b, target);
+
+    if (!agx_utf8_valid(agx_str_from(source)) || !agx_utf8_valid(agx_str_from(target)))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the path of a mount is not UTF-8");
+    if (other)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "conflicting mount target '%s': for '%s' and for '%s'", target,
+                             other->source, source);
+    if (b->len >= BINDS_MAX)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "more than %zu mounts", BINDS_MAX);
+    return 0;
+}
+
+int agx_binds_add(struct agx_binds *b, const char *source, const char *target, bool writable,
+                  struct agx_error **err)
+{
+    struct agx_bind bind = { .writable = writable };
+    int r = refuse(b, source, target, err);
+
+    if (r < 0 || (r = agx_text_grow((void **)&b->items, b->len, sizeof(*b->items), err)) < 0)
+        return r;
+    if ((r = agx_text_set(&bind.source, source, err)) < 0 ||
+        (r = agx_text_set(&bind.target, target, err)) < 0) {
+        free(bind.source);
+        return r;
+    }
+    b->items[b->len++] = bind;
+    return 0;
+}
+
+int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec, struct agx_error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < spec->mounts_len; i++) {
+        const struct agx_mount *m = &spec->mounts[i];
+
+        r = agx_binds_add(b, m->source, m->target, m->writable, err);
+    }
+    return r;
+}
+
+const struct agx_bind *agx_binds_at(const struct agx_binds *b, const char *target)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        if (strcmp(b->items[i].target, target) == 0)
+            return &b->items[i];
+    }
+    return NULL;
+}
+
+void agx_binds_done(struct agx_binds *b)
+{
+    if (!b)
+        return;
+    for (size_t i = 0; i < b->len; i++) {
+        free(b->items[i].source);
+        free(b->items[i].target);
+    }
+    free(b->items);
+    *b = (struct agx_binds){ 0 };
+}

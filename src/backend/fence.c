@@ -1,0 +1,457 @@
+/*
+ * fence.c: requests, and the jobs that they share.
+ *
+ *   request --> waiting --> riding on a script --> done
+ *                              ^        |
+ *                              +-- a difference failed: all anew
+ *
+ * Invariants:
+ *  (1) one job at a time. Requests that come while it runs wait, and share the next script.
+ *  (2) a difference that fails may have met a table that somebody changed: it is tried once more as
+ *      a whole before anybody is told.
+ *  (3) the host is looked at before the first script, and when its routes change.
+ */
+#include "backend/fence.h"
+
+#include "backend/fence_job.h"
+#include "backend/fence_state.h"
+#include "backend/fence_watch.h"
+#include "base/limits_backend.h"
+#include "base/mem.h"
+#include "base/uuid.h"
+
+#include <assert.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+
+#include "base/banned.h"
+
+enum { INSTANCE_SHOWN = 8 };
+
+struct agx_fence_op {
+    struct agx_fence_op *next;
+    agx_done_fn done; /* NULL: abandoned */
+    void *user;
+};
+
+struct op_list {
+    struct agx_fence_op *head, **tail;
+};
+
+struct agx_fence {
+    struct agx_loop *loop;
+    struct agx_pool *pool;
+    struct agx_fence_job *job;
+    struct agx_fence_watch *watch;
+    uv_timer_t retry;
+    agx_done_fn restored;
+    void *restored_user;
+
+    struct agx_fence_state state;
+    struct op_list waiting, riding; /* for the next script; on the present one */
+    bool running, closing;
+    bool synced;     /* the first sync was asked for */
+    bool asked;      /* there is something to do that no request waits for */
+    bool stale;      /* the host is to be looked at first */
+    bool pass_stale; /* the way through an engine's filter is to be looked at */
+    bool restoring;  /* somebody else changed the table */
+    unsigned n_open; /* what the end waits for */
+
+    agx_done_fn closed;
+    void *closed_user;
+};
+
+static void kick(struct agx_fence *f);
+
+/* ---- requests ---- */
+
+static void push(struct op_list *list, struct agx_fence_op *op)
+{
+    op->next = NULL;
+    *list->tail = op;
+    list->tail = &op->next;
+}
+
+static struct agx_fence_op *pop(struct op_list *list)
+{
+    struct agx_fence_op *op = list->head;
+
+    if (op) {
+        list->head = op->next;
+        if (!list->head)
+            list->tail = &list->head;
+    }
+    return op;
+}
+
+/* Tells all that rode on the script. They may ask for more meanwhile, or close the fence. */
+static void tell(struct op_list *list, const struct agx_error *error)
+{
+    struct agx_fence_op *op = list->head, *next;
+
+    for (; op; op = next) {
+        next = op->next;
+        if (op->done)
+            op->done(op->user, error ? agx_error_dup(error) : NULL);
+        free(op);
+    }
+}
+
+static struct op_list detach(struct op_list *list)
+{
+    struct op_list old = *list;
+
+    list->head = NULL;
+    list->tail = &list->head;
+    return old;
+}
+
+static void start_job(struct agx_fence *f)
+{
+    struct agx_error *err = NULL;
+    int r;
+
+    f->running = true;
+    r = agx_job_start(&f->job->job, f->pool, &err);
+    assert(r == 0); /* one at a time, and the pool stops with the fence */
+    (void)r;
+    agx_error_free(err);
+}
+
+static void start_script(struct agx_fence *f)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_FENCE_TEXT_MAX);
+    struct agx_fence_op *op;
+
+    f->asked = false;
+    while ((op = pop(&f->waiting)))
+        push(&f->riding, op);
+    f->job->read_host = false;
+    if (agx_fence_state_script(&f->state, &text, &f->job->failed) == 0) {
+        f->job->script = agx_buf_take_cstr(&text);
+        if (!f->job->script)
+            (void)agx_text_no_memory(&f->job->failed);
+    }
+    f->job->pass_mark =
+        f->state.routed && (f->pass_stale || f->state.flying_whole) ? f->state.table : NULL;
+    f->job->pass_wanted = f->state.flying_some;
+    f->pass_stale = false;
+    start_job(f);
+}
+
+/* Starts what is to be done next, if anything. */
+static void kick(struct agx_fence *f)
+{
+    if (f->running || f->closing || !f->synced)
+        return;
+    if (f->stale && agx_fence_state_any(&f->state)) {
+        f->job->read_host = true;
+        start_job(f);
+    } else if (f->waiting.head || f->riding.head || f->asked) {
+        start_script(f);
+    }
+}
+
+static void on_host_read(struct agx_fence *f, struct agx_error *error)
+{
+    _cleanup_(agx_words_done) struct agx_words words = { 0 };
+    int r = -AGX_INTERNAL;
+
+    if (!error)
+        r = agx_fence_text_host(&f->job->host, &words, &error);
+    agx_fence_host_done(&f->job->host);
+    f->stale = false;
+    agx_error_free(error);
+    if (r < 0)
+        return; /* what was known of the host is still the best that is known */
+    f->asked = agx_fence_state_set_host(&f->state, &words) || f->asked;
+}
+
+static void on_retry(uv_timer_t *t)
+{
+    struct agx_fence *f = t->data;
+
+    f->asked = true;
+    kick(f);
+}
+
+/* A whole one failed, or one succeeded. Nothing is touched behind the last call. */
+static void conclude(struct agx_fence *f, struct agx_error *error)
+{
+    struct op_list list = detach(&f->riding);
+    bool again = !error && f->state.whole && agx_fence_state_any(&f->state);
+    agx_done_fn restored = f->restoring && !again ? f->restored : NULL;
+    void *user = f->restored_user;
+
+    if (error && f->restoring)
+        (void)uv_timer_start(&f->retry, on_retry, AGX_FENCE_RETRY_MS, 0);
+    f->restoring = f->restoring && (error || again); /* changed once more meanwhile */
+    kick(f);
+    tell(&list, error);
+    if (restored)
+        restored(user, error ? agx_error_dup(error) : NULL);
+    agx_error_free(error);
+}
+
+static void on_job_done(struct agx_job *job, struct agx_error *error)
+{
+    struct agx_fence_job *j = container_of(job, struct agx_fence_job, job);
+    struct agx_fence *f = j->fence;
+
+    f->running = false;
+    free(j->script);
+    j->script = NULL;
+    if (f->closing) {
+        agx_error_free(error);
+    } else if (j->read_host) {
+        on_host_read(f, error);
+        kick(f);
+    } else if (!error) {
+        agx_fence_state_landed(&f->state);
+        conclude(f, NULL);
+    } else if (!f->state.flying_whole) {
+        agx_error_free(error); /* invariant 2: those that ride on it ride again */
+        f->state.whole = f->asked = true;
+        f->restoring =
+            f->restoring || !f->riding.head; /* it was for news: nobody else asks again */
+        kick(f);
+    } else {
+        f->state.whole = true;
+        conclude(f, error);
+    }
+}
+
+/* ---- news ---- */
+
+static void on_table_news(void *user)
+{
+    struct agx_fence *f = user;
+
+    if (!f->synced || !agx_fence_state_any(&f->state))
+        return;
+    f->state.whole = f->restoring = f->asked = true;
+    kick(f);
+}
+
+static void on_route_news(void *user)
+{
+    struct agx_fence *f = user;
+
+    f->stale = true;
+    kick(f);
+}
+
+static void on_pass_news(void *user)
+{
+    struct agx_fence *f = user;
+
+    if (!f->state.routed || !f->synced || !agx_fence_state_any(&f->state))
+        return;
+    f->pass_stale = f->asked = true;
+    kick(f);
+}
+
+/* ---- the interface ---- */
+
+int agx_fence_allowed(struct agx_error **err)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+    char path[4096];
+    ssize_t n;
+
+    if (syscall(SYS_capget, &head, data) < 0)
+        return agx_error_errno(err, errno, "ask for our capabilities");
+    if (data[0].effective & (1U << CAP_NET_ADMIN))
+        return 0;
+    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return agx_error_set(
+        err, AGX_FAILED_PRECONDITION,
+        "the sandboxes' packet filter needs CAP_NET_ADMIN, which this process does "
+        "not have: run it as root, or once 'sudo setcap cap_net_admin+ep %s'",
+        path);
+}
+
+static const struct agx_job_kind job_kind = {
+    .name = "fence",
+    .run = agx_fence_job_run,
+    .done = on_job_done,
+};
+
+static const struct agx_fence_watch_ops watch_ops = {
+    .table = on_table_news,
+    .routes = on_route_news,
+    .pass = on_pass_news,
+};
+
+static int check_instance(const char *instance, struct agx_error **err)
+{
+    if (!instance || strspn(instance, "0123456789abcdef") < INSTANCE_SHOWN)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "an instance begins with %d hexadecimal digits, not '%s'",
+                             INSTANCE_SHOWN, instance ? instance : "");
+    return 0;
+}
+
+static void end(struct agx_fence *f);
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    end(h->data);
+}
+
+int agx_fence_open(struct agx_loop *l, const struct agx_fence_config *config,
+                   struct agx_fence **ret_fence, struct agx_error **err)
+{
+    const struct agx_pool_config pool = { AGX_FENCE_THREAD, 1, 1 };
+    struct agx_fence_watch_config watch = { .thread = AGX_FENCE_THREAD,
+                                            .net_fd = config->net_fd,
+                                            .ops = &watch_ops };
+    struct agx_siphash_key seed;
+    struct agx_fence *f;
+    int r = check_instance(config->instance, err);
+
+    if (r < 0 || (r = agx_random_bytes(&seed, sizeof(seed), err)) < 0)
+        return r;
+    f = agx_new(struct agx_fence);
+    f->loop = l;
+    f->restored = config->restored;
+    f->restored_user = config->restored_user;
+    f->stale = true;
+    (void)detach(&f->waiting);
+    (void)detach(&f->riding);
+    agx_fence_state_init(&f->state, config->instance, config->lan_blocked, seed);
+    f->state.routed = config->routed;
+    (void)uv_timer_init(agx_loop_uv(l), &f->retry);
+    uv_unref((uv_handle_t *)&f->retry);
+    f->retry.data = f;
+    f->n_open = 1;
+    f->job = agx_new(struct agx_fence_job);
+    f->job->job.kind = &job_kind;
+    f->job->fence = f;
+    f->job->net_fd = config->net_fd;
+    agx_fence_job_open(f->job);
+    watch.table = f->state.table;
+    watch.user = f;
+    r = agx_fence_watch_open(l, &watch, &f->watch, err);
+    if (r == 0)
+        r = agx_pool_open(l, &pool, &f->pool, err);
+    if (r < 0) {
+        agx_fence_close(f, NULL, NULL);
+        return r;
+    }
+    *ret_fence = f;
+    return 0;
+}
+
+static void wait_for(struct agx_fence *f, agx_done_fn done, void *user,
+                     struct agx_fence_op **ret_op)
+{
+    struct agx_fence_op *op = agx_new(struct agx_fence_op);
+
+    op->done = done;
+    op->user = user;
+    push(&f->waiting, op);
+    if (ret_op)
+        *ret_op = op;
+    kick(f);
+}
+
+int agx_fence_sync(struct agx_fence *f, const struct agx_fence_member *members, size_t n,
+                   agx_done_fn done, void *user, struct agx_fence_op **ret_op,
+                   struct agx_error **err)
+{
+    agx_loop_assert(f->loop);
+    for (size_t i = 0; i < n; i++) {
+        int r = agx_fence_state_set(&f->state, &members[i], err);
+
+        if (r < 0)
+            return r;
+    }
+    f->synced = f->state.whole = true;
+    wait_for(f, done, user, ret_op);
+    return 0;
+}
+
+int agx_fence_put(struct agx_fence *f, const struct agx_fence_member *member, agx_done_fn done,
+                  void *user, struct agx_fence_op **ret_op, struct agx_error **err)
+{
+    int r;
+
+    agx_loop_assert(f->loop);
+    if (!f->synced)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "the packet filter is not yet in step with what runs");
+    r = agx_fence_state_set(&f->state, member, err);
+    if (r == 0)
+        wait_for(f, done, user, ret_op);
+    return r;
+}
+
+int agx_fence_remove(struct agx_fence *f, const char *sandbox_id, agx_done_fn done, void *user,
+                     struct agx_fence_op **ret_op, struct agx_error **err)
+{
+    agx_loop_assert(f->loop);
+    if (!f->synced)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "the packet filter is not yet in step with what runs");
+    agx_fence_state_remove(&f->state, sandbox_id);
+    wait_for(f, done, user, ret_op);
+    return 0;
+}
+
+void agx_fence_abandon(struct agx_fence_op *op)
+{
+    op->done = NULL;
+}
+
+/* ---- the end ---- */
+
+static void free_ops(struct op_list *list)
+{
+    struct agx_fence_op *op;
+
+    while ((op = pop(list)))
+        free(op);
+}
+
+static void end(struct agx_fence *f)
+{
+    agx_done_fn closed = f->closed;
+    void *user = f->closed_user;
+
+    if (--f->n_open > 0)
+        return;
+    agx_fence_state_done(&f->state);
+    free_ops(&f->waiting);
+    free_ops(&f->riding);
+    agx_fence_job_free(f->job);
+    free(f);
+    if (closed)
+        closed(user, NULL);
+}
+
+static void on_pool_stopped(void *user, struct agx_error *error)
+{
+    struct agx_fence *f = user;
+
+    if (error)
+        f->job = NULL; /* the kernel does not answer: its thread may still use it */
+    agx_error_free(error);
+    end(f);
+}
+
+void agx_fence_close(struct agx_fence *f, agx_done_fn closed, void *user)
+{
+    f->closing = true;
+    f->closed = closed;
+    f->closed_user = user;
+    f->watch = agx_fence_watch_close(f->watch);
+    if (f->pool) {
+        f->n_open++;
+        agx_pool_stop(f->pool, AGX_FENCE_STOP_MS, on_pool_stopped, f);
+    }
+    uv_close((uv_handle_t *)&f->retry, on_timer_closed);
+}

@@ -1,0 +1,118 @@
+/* fence_job.c: the thread that alone uses libnftables. */
+#include "backend/fence_job.h"
+
+#include "backend/fence_nft.h"
+#include "backend/fence_pass.h"
+#include "backend/netns.h"
+
+#include <linux/netlink.h>
+#include <nftables/libnftables.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+/* The library's complaint has lines that point into the script: the first says what is wrong. */
+static int refuse(const char *complaint, struct agx_error **err)
+{
+    const char *from = strstr(complaint, "Error: ");
+    struct agx_str line = agx_str_from(from ? from + strlen("Error: ") : "no reason was given");
+    enum agx_code code = AGX_INTERNAL;
+
+    line.len = agx_str_find(line, '\n');
+    if (from && strstr(from, "Operation not permitted"))
+        code = AGX_PERMISSION_DENIED;
+    return agx_error_set(err, code, "change the packet filter by nftables: %.*s",
+                         AGX_STR_ARG(line));
+}
+
+/* The library ends the process where it cannot have a socket, and later where that has a number
+ * which select() cannot have: one that is opened before it shows both. */
+static int try_socket(struct agx_error **err)
+{
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+
+    if (fd < 0)
+        return agx_error_errno(err, errno, "open nftables");
+    (void)close(fd);
+    return fd < FD_SETSIZE
+               ? 0
+               : agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
+                               "open nftables: all descriptors below %d are in use", FD_SETSIZE);
+}
+
+static int open_nft(struct agx_fence_job *j, struct agx_error **err)
+{
+    int r;
+
+    if (j->nft)
+        return 0;
+    r = try_socket(err);
+    if (r < 0)
+        return r;
+    j->nft = nft_ctx_new(NFT_CTX_DEFAULT);
+    if (!j->nft)
+        return agx_error_set(err, AGX_INTERNAL, "open nftables");
+    (void)nft_ctx_buffer_error(j->nft);
+    (void)nft_ctx_buffer_output(j->nft);
+    return 0;
+}
+
+static void open_early(void *job)
+{
+    (void)!open_nft(job, NULL);
+}
+
+void agx_fence_job_open(struct agx_fence_job *j)
+{
+    (void)!agx_netns_run(j->net_fd, open_early, j, NULL);
+}
+
+/* Once: the thread, which has no other work, stays in there. */
+static int enter(struct agx_fence_job *j, struct agx_error **err)
+{
+    if (j->net_fd > 0 && !j->entered && setns(j->net_fd, CLONE_NEWNET) < 0)
+        return agx_error_errno(err, errno, "enter the network of the packet filter");
+    j->entered = true;
+    return 0;
+}
+
+int agx_fence_job_run(struct agx_job *job, struct agx_error **err)
+{
+    struct agx_fence_job *j = container_of(job, struct agx_fence_job, job);
+    const char *complaint;
+    int r = enter(j, err);
+
+    if (r < 0)
+        return r;
+    if (j->read_host)
+        return agx_fence_host_read(&j->host, err);
+    if (j->failed) {
+        r = -(int)j->failed->code;
+        agx_error_propagate(err, &j->failed);
+        return r;
+    }
+    r = open_nft(j, err);
+    if (r == 0 && j->script && j->script[0] != '\0' &&
+        (complaint = agx_fence_nft_run(j->nft, j->script)))
+        r = refuse(complaint, err);
+    if (r == 0 && j->pass_mark)
+        r = agx_fence_pass_set(j->nft, j->pass_mark, j->pass_wanted, err);
+    return r;
+}
+
+struct agx_fence_job *agx_fence_job_free(struct agx_fence_job *j)
+{
+    if (!j)
+        return NULL;
+    if (j->nft)
+        nft_ctx_free(j->nft);
+    agx_fence_host_done(&j->host);
+    agx_error_free(j->failed);
+    free(j->script);
+    free(j);
+    return NULL;
+}

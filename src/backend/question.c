@@ -1,0 +1,35 @@
+/* question.c: the ends of a question: answered, cancelled, not wanted any more. */
+#include "backend/question.h"
+
+#include "base/banned.h"
+
+static void cancel(struct agx_backend_op *op)
+{
+    agx_op_cancel(&container_of(op, struct agx_question, base)->step.op, AGX_CANCELLED);
+}
+
+static void abandon(struct agx_backend_op *op)
+{
+    container_of(op, struct agx_question, base)->abandoned = true;
+    cancel(op);
+}
+
+static const struct agx_backend_op_ops question_ops = { cancel, abandon };
+
+int agx_question_init(struct agx_question *q, struct agx_backend *b, const char *sandbox_id,
+                      agx_done_fn done, void *user, struct agx_error **err)
+{
+    q->base = (struct agx_backend_op){ .backend = b, .ops = &question_ops };
+    q->done = done;
+    q->user = user;
+    return agx_text_set(&q->sandbox_id, sandbox_id, err);
+}
+
+void agx_question_end(struct agx_question *q, struct agx_error *error)
+{
+    if (agx_question_is_heard(q))
+        q->done(q->user, error);
+    else
+        agx_error_free(error);
+    free(q->sandbox_id);
+}

@@ -1,0 +1,36 @@
+/*
+ * question.h: a step that asks and changes nothing: whoever gives it up ends it at once.
+ *
+ *     agx_question_init(&x->question, b, sandbox_id, done, user, err);
+ *     agx_step_start(&x->question.step, ...);
+ *     in `ended`: what was found is told if agx_question_is_heard(); then agx_question_end().
+ */
+#ifndef AGX_BACKEND_QUESTION_H
+#define AGX_BACKEND_QUESTION_H
+
+#include "backend/backend.h"
+#include "backend/step.h"
+
+/* Embedded first. */
+struct agx_question {
+    struct agx_step step;
+    struct agx_backend_op base;
+    char *sandbox_id; /* NULL: all */
+    agx_done_fn done;
+    void *user;
+    bool abandoned; /* nobody hears of it */
+};
+
+int agx_question_init(struct agx_question *q, struct agx_backend *b, const char *sandbox_id,
+                      agx_done_fn done, void *user, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Does anybody still want to know? A backend that is being closed tells nothing. */
+static inline bool agx_question_is_heard(const struct agx_question *q)
+{
+    return !q->abandoned && !q->base.backend->closing;
+}
+
+/* Tells how it ended, and frees what is in it. Takes the error. */
+void agx_question_end(struct agx_question *q, struct agx_error *error);
+
+#endif

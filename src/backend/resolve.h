@@ -1,0 +1,59 @@
+/*
+ * resolve.h: names of egress lists as addresses, now and while they change.
+ *
+ *     agx_resolver_open(loop, NULL, &resolver, err);                   one for a daemon
+ *     agx_resolve_start(resolver, list, n, changed, user, &v, err);    one for a sandbox
+ *
+ * Each name is asked for at once and then every AGX_RESOLVE_EVERY_MS, once for all sandboxes that
+ * have it. An address that is no longer among the answers stays for AGX_RESOLVE_KEEP_MS, so that a
+ * client that learned it a moment ago still gets through. While nobody answers, addresses stay.
+ *
+ * Only public addresses count: whoever runs a name's zone must not open the LAN or the host. A name
+ * that does not exist is no error: it has no addresses until it does.
+ */
+#ifndef AGX_BACKEND_RESOLVE_H
+#define AGX_BACKEND_RESOLVE_H
+
+#include "backend/subnets.h"
+#include "base/limits_backend.h"
+#include "core/egress.h"
+#include "loop/loop.h"
+
+struct agx_resolver;
+struct agx_resolve;
+
+/* Pool thread: adds the addresses of a name, also none; fails when nobody answers. */
+typedef int (*agx_lookup_fn)(void *user, const char *name, struct agx_subnet_list *out,
+                             struct agx_error **err);
+
+struct agx_resolver_config {
+    agx_lookup_fn lookup; /* NULL: getaddrinfo() */
+    void *user;
+    uint64_t every_ms, keep_ms, first_ms;
+};
+#define AGX_RESOLVER_CONFIG_INIT                                                                   \
+    {                                                                                              \
+        .every_ms = AGX_RESOLVE_EVERY_MS, .keep_ms = AGX_RESOLVE_KEEP_MS,                          \
+        .first_ms = AGX_RESOLVE_FIRST_MS                                                           \
+    }
+
+int agx_resolver_open(struct agx_loop *l, const struct agx_resolver_config *config,
+                      struct agx_resolver **ret_resolver, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Every agx_resolve is stopped before. `closed` may be NULL. */
+void agx_resolver_close(struct agx_resolver *r, agx_done_fn closed, void *user);
+
+/* The list with an entry for each address in the place of names, with the name still in it;
+ * borrowed for the call. First when every name was asked for, or when first_ms have passed; then
+ * whenever it changed. Never inside start. */
+typedef void (*agx_resolved_fn)(void *user, const struct agx_egress *list, size_t n);
+
+/* `list` is copied. One without names is told of once, and never changes. */
+int agx_resolve_start(struct agx_resolver *r, const struct agx_egress *list, size_t n,
+                      agx_resolved_fn changed, void *user, struct agx_resolve **ret_resolve,
+                      struct agx_error **err) AGX_MUST_CHECK;
+
+/* No call any more; allowed inside `changed`. Returns NULL and accepts it. */
+struct agx_resolve *agx_resolve_stop(struct agx_resolve *v);
+
+#endif

@@ -1,0 +1,181 @@
+/* shown.c: the job that looks at the host for a new primary. */
+#include "backend/shown.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+struct agx_shown_job {
+    struct agx_job job;
+    struct agx_shown_host host; /* a copy: a thread that hangs may outlive the backend */
+    struct agx_spec spec;
+    char *exec_user;
+    struct agx_shown shown;
+    agx_shown_fn found; /* NULL: abandoned */
+    void *user;
+};
+
+void agx_shown_done(struct agx_shown *s)
+{
+    if (!s)
+        return;
+    agx_binds_done(&s->binds);
+    agx_pairs_done(&s->envs);
+    *s = (struct agx_shown){ 0 };
+}
+
+bool agx_shown_is_needed(const struct agx_spec *spec)
+{
+    return spec->mounts_len > 0 || spec->builtin_tools.len > 0 || spec->gpus;
+}
+
+/* ---- the environment ---- */
+
+static int set_env(struct agx_pairs *envs, const char *name, const char *value,
+                   struct agx_error **err)
+{
+    return agx_pairs_set(envs, agx_str_from(name), agx_str_from(value), err);
+}
+
+static int set_number(struct agx_pairs *envs, const char *name, uint32_t n, struct agx_error **err)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRIu32, n);
+    return set_env(envs, name, text, err);
+}
+
+int agx_shown_envs(const struct agx_binds *binds, const struct agx_pairs *tool_envs, uint32_t uid,
+                   uint32_t gid, struct agx_pairs *envs, struct agx_error **err)
+{
+    int r;
+
+    if ((r = set_number(envs, "HOST_UID", uid, err)) < 0 ||
+        (r = set_number(envs, "HOST_GID", gid, err)) < 0)
+        return r;
+    if (agx_binds_at(binds, "/ssh-agent") &&
+        (r = set_env(envs, "SSH_AUTH_SOCK", "/ssh-agent", err)) < 0)
+        return r;
+    if (agx_binds_at(binds, "/pulse-audio") &&
+        (r = set_env(envs, "PULSE_SERVER", "unix:/pulse-audio", err)) < 0)
+        return r;
+    return agx_pairs_merge(envs, tool_envs, err);
+}
+
+/* ---- the host ---- */
+
+static int keep_text(struct agx_shown_host *h, const char *text, const char **ret,
+                     struct agx_error **err)
+{
+    int r = text ? agx_words_add(&h->texts, agx_str_from(text), err) : 0;
+
+    *ret = text && r == 0 ? h->texts.items[h->texts.len - 1] : NULL;
+    return r;
+}
+
+int agx_shown_host_init(struct agx_shown_host *h, const struct agx_tools_host *tools,
+                        const struct agx_sources *sources, struct agx_error **err)
+{
+    int r;
+
+    *h = (struct agx_shown_host){ .tools.uid = tools->uid };
+    if ((r = keep_text(h, tools->home, &h->tools.home, err)) < 0 ||
+        (r = keep_text(h, tools->sandbox_home, &h->tools.sandbox_home, err)) < 0 ||
+        (r = keep_text(h, tools->ssh_auth_sock, &h->tools.ssh_auth_sock, err)) < 0 ||
+        (r = keep_text(h, tools->runtime_dir, &h->tools.runtime_dir, err)) < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < sources->private_paths_len; i++)
+        r = agx_words_add(&h->private_paths, agx_str_from(sources->private_paths[i]), err);
+    return r;
+}
+
+void agx_shown_host_done(struct agx_shown_host *h)
+{
+    if (!h)
+        return;
+    agx_words_done(&h->texts);
+    agx_words_done(&h->private_paths);
+    *h = (struct agx_shown_host){ 0 };
+}
+
+static struct agx_sources sources_of(const struct agx_shown_host *h)
+{
+    return (struct agx_sources){ (const char *const *)h->private_paths.items,
+                                 h->private_paths.len };
+}
+
+/* ---- the job ---- */
+
+/* Mounts first: a tool's that wants the same place is the one that is in the way. */
+static int run_job(struct agx_job *j, struct agx_error **err)
+{
+    struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
+    struct agx_shown *s = &p->shown;
+    const struct agx_sources sources = sources_of(&p->host);
+    int r;
+
+    if ((r = agx_binds_add_mounts(&s->binds, &p->spec, err)) < 0 ||
+        (r = agx_binds_check(&s->binds, &sources, p->exec_user, err)) < 0 ||
+        (r = agx_tools_add(&p->spec.builtin_tools, &p->host.tools, &s->binds, &s->envs, err)) < 0)
+        return r;
+    return p->spec.gpus ? agx_gpus_find(&s->gpus, "/dev", err) : 0;
+}
+
+static void job_free(struct agx_shown_job *p)
+{
+    agx_shown_done(&p->shown);
+    agx_spec_done(&p->spec);
+    agx_shown_host_done(&p->host);
+    free(p->exec_user);
+    free(p);
+}
+
+static void job_done(struct agx_job *j, struct agx_error *error)
+{
+    struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
+
+    if (p->found)
+        p->found(p->user, &p->shown, error);
+    else
+        agx_error_free(error);
+    job_free(p);
+}
+
+static const struct agx_job_kind shown_kind = { .name = "shown", .run = run_job, .done = job_done };
+
+int agx_shown_start(const struct agx_shown_host *h, const struct agx_spec *spec,
+                    const char *exec_user, agx_shown_fn found, void *user,
+                    struct agx_shown_job **ret_job, struct agx_error **err)
+{
+    struct agx_shown_job *p = agx_new(struct agx_shown_job);
+    const struct agx_sources sources = sources_of(h);
+    int r;
+
+    p->job.kind = &shown_kind;
+    p->found = found;
+    p->user = user;
+    r = agx_spec_copy(&p->spec, spec, err);
+    if (r == 0)
+        r = agx_shown_host_init(&p->host, &h->tools, &sources, err);
+    if (r == 0)
+        r = agx_text_set(&p->exec_user, exec_user, err);
+    if (r == 0)
+        r = agx_job_start(&p->job, h->pool, err);
+    if (r < 0) {
+        job_free(p);
+        return r;
+    }
+    *ret_job = p;
+    return 0;
+}
+
+void agx_shown_abandon(struct agx_shown_job *p)
+{
+    if (!p)
+        return;
+    p->found = NULL;
+    agx_job_cancel(&p->job);
+}

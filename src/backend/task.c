@@ -1,0 +1,115 @@
+/*
+ * task.c: operations that the daemon asked for.
+ *
+ * Invariants:
+ *  (1) a box has at most one task; a second one is refused, in its `done`. A task that was given up
+ *      stays the box's until it has really ended.
+ *  (2) hooks come only from `ended` and from callbacks of the loop, so never inside a call.
+ */
+#include "backend/task.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+/* ---- one that is refused ---- */
+
+static int enter_refuse(struct agx_op *op, struct agx_error **err)
+{
+    const struct agx_task *t = agx_task_of(agx_step_of(op));
+
+    return agx_error_set(err, AGX_UNAVAILABLE, "another operation on sandbox '%s' is under way",
+                         t->sandbox.id);
+}
+
+static const struct agx_op_state refuse_states[] = { [1] = { "refuse", enter_refuse } };
+
+static const struct agx_step_kind refuse_kind = {
+    .op = { "refused", refuse_states, AGX_ARRAY_LEN(refuse_states), agx_step_finish },
+    .ended = agx_task_ended,
+};
+
+static const struct agx_task_verb verb_refuse = { .step = &refuse_kind,
+                                                  .size = sizeof(struct agx_task) };
+
+/* ---- the end ---- */
+
+static void task_free(struct agx_task *t)
+{
+    if (t->kind->free_rest)
+        t->kind->free_rest(t);
+    agx_sandbox_done(&t->sandbox);
+    free(t);
+}
+
+void agx_task_leave(struct agx_task *t)
+{
+    if (t->slot)
+        *t->slot = NULL;
+    t->slot = NULL;
+}
+
+void agx_task_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_task *t = agx_task_of(s);
+
+    agx_task_leave(t);
+    if (t->abandoned || t->base.backend->closing)
+        agx_error_free(error);
+    else
+        t->hooks.done(t->user, error);
+    task_free(t);
+}
+
+/* ---- start ---- */
+
+static int copy_sandbox(struct agx_sandbox *to, const struct agx_sandbox *from,
+                        struct agx_error **err)
+{
+    int r = agx_spec_copy(&to->spec, &from->spec, err);
+
+    return r < 0 ? r : agx_text_set(&to->id, from->id, err);
+}
+
+static void cancel_task(struct agx_backend_op *op)
+{
+    agx_op_cancel(&container_of(op, struct agx_task, base)->step.op, AGX_CANCELLED);
+}
+
+static void abandon_task(struct agx_backend_op *op)
+{
+    container_of(op, struct agx_task, base)->abandoned = true;
+}
+
+static const struct agx_backend_op_ops task_ops = { cancel_task, abandon_task };
+
+int agx_task_start(const struct agx_task_params *p, const struct agx_backend_request *q,
+                   const struct agx_backend_hooks *hooks, void *user,
+                   struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    const bool refused = *p->slot != NULL;
+    const struct agx_task_verb *verb = refused ? &verb_refuse : p->verb;
+    struct agx_task *t = agx_alloc(verb->size);
+    int r;
+
+    t->base = (struct agx_backend_op){ .backend = p->backend, .ops = &task_ops };
+    t->kind = verb;
+    t->verb = q->verb;
+    t->grace_ms = q->grace_ms;
+    t->hooks = *hooks;
+    t->user = user;
+    r = copy_sandbox(&t->sandbox, q->sandbox, err);
+    if (r < 0) {
+        task_free(t);
+        return r;
+    }
+    if (!refused) {
+        t->slot = p->slot;
+        *t->slot = t;
+    }
+    if (verb->begin)
+        verb->begin(t);
+    *ret_op = &t->base;
+    agx_step_start(&t->step, verb->step, p->steps, t->sandbox.id, 0); /* deadlines: the caller's */
+    return 0;
+}

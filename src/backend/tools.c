@@ -1,0 +1,125 @@
+/* tools.c: one table: which tool has which mounts. */
+#include "backend/tools.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/banned.h"
+
+/* Where a mount comes from. */
+enum origin {
+    ORIGIN_HOME,      /* beneath the home directory */
+    ORIGIN_SSH_AGENT, /* the socket of SSH_AUTH_SOCK */
+    ORIGIN_PULSE,     /* the sound server's socket */
+};
+
+struct row {
+    const char *tool;
+    const char *path;   /* beneath the home */
+    const char *target; /* absolute, or beneath the sandbox's home; NULL: the same as on the host */
+    const char *env;    /* set to the target; NULL: none is */
+    enum origin origin;
+    bool writable, required;
+};
+
+static const struct row rows[] = {
+    { "claude", ".claude", ".claude", NULL, ORIGIN_HOME, true, true },
+    { "claude", ".claude.json", ".claude.json", NULL, ORIGIN_HOME, true, true },
+    { "claude", NULL, "/pulse-audio", NULL, ORIGIN_PULSE, true, false },
+    { "codex", ".codex", ".codex", NULL, ORIGIN_HOME, true, true },
+    { "codex", ".agents", ".agents", NULL, ORIGIN_HOME, true, false },
+    { "git", NULL, "/ssh-agent", NULL, ORIGIN_SSH_AGENT, true, false },
+    { "git", ".config/gh", ".config/gh", NULL, ORIGIN_HOME, false, false },
+    { "git", ".ssh/known_hosts", ".ssh/known_hosts", NULL, ORIGIN_HOME, true, false },
+    { "uv", ".cache/uv", ".cache/uv", NULL, ORIGIN_HOME, true, false },
+    /* Scripts in environments of uv name their interpreter by its absolute path. */
+    { "uv", ".local/share/uv/python", NULL, "UV_PYTHON_INSTALL_DIR", ORIGIN_HOME, true, false },
+    { "npm", ".npm", ".npm", NULL, ORIGIN_HOME, true, false },
+    { "apt", ".cache/agents-sandbox-apt", "/var/cache/apt/archives", NULL, ORIGIN_HOME, true,
+      false },
+    { "opencode", ".config/opencode", ".config/opencode", NULL, ORIGIN_HOME, true, false },
+    { "opencode", ".local/share/opencode", ".local/share/opencode", NULL, ORIGIN_HOME, true,
+      false },
+};
+
+/* Writes the path on the host; false: there is none, or it is too long to be one. */
+static bool print_source(const struct row *row, const struct agx_tools_host *host,
+                         char out[PATH_MAX])
+{
+    int n = -1;
+
+    switch (row->origin) {
+    case ORIGIN_HOME:
+        n = snprintf(out, PATH_MAX, "%s/%s", host->home, row->path);
+        break;
+    case ORIGIN_SSH_AGENT:
+        if (host->ssh_auth_sock && host->ssh_auth_sock[0] == '/')
+            n = snprintf(out, PATH_MAX, "%s", host->ssh_auth_sock);
+        break;
+    case ORIGIN_PULSE:
+        if (host->runtime_dir && host->runtime_dir[0] == '/')
+            n = snprintf(out, PATH_MAX, "%s/pulse/native", host->runtime_dir);
+        else
+            n = snprintf(out, PATH_MAX, "/run/user/%" PRIu32 "/pulse/native", host->uid);
+    }
+    return n >= 0 && n < PATH_MAX;
+}
+
+/* What links lead to, when it is there and of the right kind. */
+static bool resolve(const struct row *row, const char *path, char out[PATH_MAX])
+{
+    struct stat st;
+
+    if (!realpath(path, out) || stat(out, &st) < 0)
+        return false;
+    return row->origin == ORIGIN_HOME || S_ISSOCK(st.st_mode);
+}
+
+/* -AGX_FAILED_PRECONDITION, or nothing: then the tool goes without. */
+static int miss(const struct row *row, const char *path, struct agx_error **err)
+{
+    if (row->required)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "the builtin tool '%s' needs '%s', which this host has not", row->tool,
+                             path);
+    AGX_LOG(AGX_LOG_DEBUG, "tool.without", AGX_F_STR("tool", row->tool), AGX_F_STR("path", path));
+    return 0;
+}
+
+static int add_row(const struct row *row, const struct agx_tools_host *host,
+                   struct agx_binds *binds, struct agx_pairs *envs, struct agx_error **err)
+{
+    char path[PATH_MAX] = "", source[PATH_MAX], target[PATH_MAX];
+    int r, n;
+
+    if (!print_source(row, host, path) || !resolve(row, path, source))
+        return miss(row, path, err);
+    if (!row->target || row->target[0] == '/')
+        n = snprintf(target, sizeof(target), "%s", row->target ? row->target : path);
+    else
+        n = snprintf(target, sizeof(target), "%s/%s", host->sandbox_home, row->target);
+    if (n < 0 || (size_t)n >= sizeof(target))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the path of tool '%s' is too long",
+                             row->tool);
+    r = agx_binds_add(binds, source, target, row->writable, err);
+    if (r == 0 && row->env)
+        r = agx_pairs_set(envs, agx_str_from(row->env), agx_str_from(target), err);
+    return r;
+}
+
+int agx_tools_add(const struct agx_words *tools, const struct agx_tools_host *host,
+                  struct agx_binds *binds, struct agx_pairs *envs, struct agx_error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < tools->len; i++) {
+        for (size_t k = 0; r == 0 && k < AGX_ARRAY_LEN(rows); k++) {
+            if (strcmp(rows[k].tool, tools->items[i]) == 0)
+                r = add_row(&rows[k], host, binds, envs, err);
+        }
+    }
+    return r;
+}
