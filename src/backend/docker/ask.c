@@ -1,0 +1,123 @@
+/*
+ * ask.c: calls side by side. Those under way are the `rest` of their step, the newest first.
+ */
+#include "backend/docker/ask.h"
+
+#include "backend/docker/docker_internal.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+struct ask {
+    struct ask *prev, *next;
+    struct agx_step *step;
+    struct agx_docker_call *call;
+    agx_docker_answered_fn answered;
+    size_t tag;
+    bool makes;
+    ssize_t (*read)(struct agx_step *s, void *buf, size_t size);
+};
+
+static void unlink_ask(struct ask *a)
+{
+    if (a->prev)
+        a->prev->next = a->next;
+    else
+        a->step->rest = a->next;
+    if (a->next)
+        a->next->prev = a->prev;
+}
+
+static void on_answer(void *user, const struct agx_docker_answer *answer, struct agx_error *error)
+{
+    struct ask *a = user;
+    struct agx_step *s = a->step;
+
+    unlink_ask(a);
+    a->answered(s, a->tag, answer, error);
+    free(a);
+    agx_step_arrive(s);
+}
+
+static ssize_t on_read(void *user, void *buf, size_t size)
+{
+    struct ask *a = user;
+
+    return a->read(a->step, buf, size);
+}
+
+void agx_docker_ask_more(struct agx_step *s)
+{
+    for (struct ask *a = s->rest; a; a = a->next) {
+        if (a->read)
+            agx_docker_more(a->call);
+    }
+}
+
+int agx_docker_ask(struct agx_step *s, const struct agx_docker_question *q, struct agx_error **err)
+{
+    _cleanup_free_ char *path = q->path;
+    struct agx_docker_request request = q->request;
+    struct ask *a;
+    int r;
+
+    if (agx_docker_by(s)->base.closing)
+        return agx_error_set(err, AGX_CANCELLED, "the backend is being closed");
+    a = agx_new(struct ask);
+    *a = (struct ask){
+        .step = s, .answered = q->answered, .tag = q->tag, .makes = q->makes, .read = q->read
+    };
+    request.path = path;
+    request.read = q->read ? on_read : NULL;
+    r = agx_docker_call(agx_docker_by(s)->engine, &request, on_answer, a, &a->call, err);
+    if (r < 0) {
+        free(a);
+        return r;
+    }
+    a->next = s->rest;
+    if (a->next)
+        a->next->prev = a;
+    s->rest = a;
+    agx_step_hold(s);
+    return 0;
+}
+
+/* True: it was dropped. */
+static bool drop_one(struct agx_step *s, bool also_makers)
+{
+    for (struct ask *a = s->rest; a; a = a->next) {
+        if (a->makes && !also_makers)
+            continue;
+        agx_docker_cancel(a->call);
+        unlink_ask(a);
+        free(a);
+        agx_step_arrive(s);
+        return true;
+    }
+    return false;
+}
+
+/* ---- the early end ---- */
+
+/* An engine that hangs: what it makes after all is found by the next look at all. */
+static void on_impatience(uv_timer_t *t)
+{
+    struct agx_step *s = container_of(t, struct agx_step, timer);
+
+    agx_step_hold(s);
+    while (drop_one(s, true))
+        ;
+    agx_step_arrive(s);
+}
+
+void agx_docker_ask_end(struct agx_step *s, bool failed)
+{
+    const bool closing = agx_docker_by(s)->base.closing;
+
+    while (drop_one(s, closing))
+        ;
+    if (s->rest)
+        (void)uv_timer_start(
+            &s->timer, on_impatience,
+            failed ? AGX_DOCKER_FAILED_PATIENCE_MS : AGX_DOCKER_CANCELLED_PATIENCE_MS, 0);
+}

@@ -1,0 +1,62 @@
+/* box.h: a sandbox that the Docker backend knows: its commands, and how its init is found. */
+#ifndef AGX_BACKEND_DOCKER_BOX_H
+#define AGX_BACKEND_DOCKER_BOX_H
+
+#include "backend/attend.h"
+#include "backend/docker/names.h"
+
+struct agx_docker;
+struct agx_docker_after;
+struct agx_step;
+struct agx_task;
+
+/*
+ *     UNKNOWN --reach--> UP --init ended--> DOWN
+ *        ^                                   |
+ *        +---- a call, an operation ---------+
+ *
+ * While it is UNKNOWN calls wait in the attend.
+ */
+enum agx_docker_box_state { AGX_DOCKER_BOX_UNKNOWN, AGX_DOCKER_BOX_UP, AGX_DOCKER_BOX_DOWN };
+
+struct agx_docker_box {
+    struct agx_docker *docker;
+    char *id;
+    enum agx_docker_box_state state;
+    struct agx_attend *attend;
+    pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
+    struct agx_step *reach;          /* looks for its init */
+    struct agx_task *task;           /* what is done to it, also what was given up; or NULL */
+    struct agx_docker_after *afters; /* what its companions still have to do */
+};
+
+/* The box of a sandbox; made when there is none. */
+int agx_docker_box_get(struct agx_docker *d, const char *sandbox_id,
+                       struct agx_docker_box **ret_box, struct agx_error **err) AGX_MUST_CHECK;
+/* What is known of it, or NULL. */
+struct agx_docker_box *agx_docker_box_find(const struct agx_docker *d, const char *sandbox_id);
+/* Sees to it that its init is looked for, unless it is known or being looked for. */
+void agx_docker_box_reach(struct agx_docker_box *box);
+/* The primary of one that is UP may have ended: look, where nobody else tells. */
+void agx_docker_box_doubt(struct agx_docker_box *box);
+/* Its primary, as the engine describes it: running, its init is taken; else its commands end.
+ * -AGX_NOT_FOUND: its PID 1 is gone, which the engine does not know yet. */
+int agx_docker_box_use(struct agx_docker_box *box, const json_t *inspect,
+                       struct agx_error **err) AGX_MUST_CHECK;
+/* Nothing of it runs: its commands end with `error` (taken; NULL: it was stopped). */
+void agx_docker_box_down(struct agx_docker_box *box, struct agx_error *error);
+/* Nothing of it is left: the box goes. */
+void agx_docker_box_drop(struct agx_docker_box *box);
+
+/* ---- channel.c ---- */
+
+/* Its commands are reached in the primary that the engine describes. -AGX_NOT_FOUND: as above. */
+int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
+                          const struct agx_docker_tag *tag, struct agx_error **err) AGX_MUST_CHECK;
+/* That primary is not, or not any more, the one that was reached. */
+bool agx_docker_channel_is_stale(const struct agx_docker_box *box, const json_t *inspect);
+/* For the end of the backend: no command of it is told of any more; and later the rest. */
+void agx_docker_box_close(struct agx_docker_box *box);
+void agx_docker_box_free(struct agx_docker_box *box);
+
+#endif

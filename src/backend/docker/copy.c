@@ -1,0 +1,156 @@
+/*
+ * copy.c: what is copied into a new primary, one after the other, before it is started.
+ *
+ *     STAT --> UPLOAD --> STAT of the next ... --> START
+ *
+ * What the image has at a target decides where its content goes: the engine is asked first.
+ */
+#include "backend/docker/op_up.h"
+
+#include "codec/base64.h"
+
+#include "base/banned.h"
+
+/* Bits of a file's mode as the engine's language counts them. */
+#define GO_MODE_DIR (INT64_C(1) << 31)
+#define GO_MODE_SYMLINK (INT64_C(1) << 27)
+
+static const struct agx_copy *copy_of(const struct agx_docker_up *up)
+{
+    return &up->task.sandbox.spec.copies[up->copy];
+}
+
+/* A header with base64 of JSON: name, size, mode, linkTarget. */
+static int read_stat(const char *header, int64_t *ret_mode, char **ret_link, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_HTTP_HEAD_MAX);
+    _cleanup_json_ json_t *stat = NULL;
+    int r = agx_base64_decode(&text, agx_str_from(agx_text(header)), err);
+
+    if (r == 0)
+        r = agx_json_parse(agx_buf_peek(&text), AGX_HTTP_HEAD_MAX, AGX_DEPTH_MAX, &stat, err);
+    if (r == 0)
+        r = agx_json_get_int(stat, "mode", 0, UINT32_MAX, ret_mode, err);
+    if (r < 0)
+        return agx_error_wrap(err, r, "what the engine says of a path");
+    return agx_text_set(ret_link, json_string_value(json_object_get(stat, "linkTarget")), err);
+}
+
+static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
+                    struct agx_error *error);
+
+static int ask_stat(struct agx_docker_up *up, const char *path, size_t hops, struct agx_error **err)
+{
+    return agx_docker_ask(
+        &up->task.step,
+        &(struct agx_docker_question){
+            .request = { .method = "HEAD", .what = "look at the target of a copy" },
+            .path = agx_docker_path("/containers/%s/archive?path=%s", up->parts[0].id, path),
+            .answered = on_stat,
+            .tag = hops },
+        err);
+}
+
+/* A link counts as what it leads to. */
+static void take_stat(struct agx_docker_up *up, size_t hops, const char *header,
+                      struct agx_error **err)
+{
+    _cleanup_free_ char *link = NULL;
+    int64_t mode = 0;
+
+    if (read_stat(header, &mode, &link, err) < 0)
+        return;
+    up->copy_target = mode & GO_MODE_DIR ? AGX_COPIES_DIRECTORY : AGX_COPIES_OTHER;
+    if (mode & GO_MODE_SYMLINK && link && hops < AGX_DOCKER_COPY_LINKS)
+        (void)!ask_stat(up, link, hops + 1, err);
+}
+
+static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
+                    struct agx_error *error)
+{
+    struct agx_docker_up *up = agx_docker_up_of(s);
+
+    if (error && error->code == AGX_NOT_FOUND) {
+        agx_error_freep(&error);
+        up->copy_target = AGX_COPIES_MISSING;
+    } else if (!error) {
+        take_stat(up, hops, agx_docker_answer_header(answer, "X-Docker-Container-Path-Stat"),
+                  &error);
+    }
+    agx_step_fail(s, &error);
+}
+
+int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_up *up = agx_docker_up_of(s);
+    int r;
+
+    if (up->copy == up->task.sandbox.spec.copies_len)
+        return agx_step_wait(s, 0, UP_START, err);
+    r = ask_stat(up, copy_of(up)->target, 0, err);
+    return agx_step_wait(s, r, UP_UPLOAD, err);
+}
+
+/* ---- upload ---- */
+
+static ssize_t read_copy(struct agx_step *s, void *buf, size_t size)
+{
+    return agx_copies_read(agx_docker_up_of(s)->copies, buf, size);
+}
+
+static void on_more(void *user)
+{
+    struct agx_docker_up *up = user;
+
+    agx_docker_ask_more(&up->task.step);
+}
+
+/* What the source says counts more than what the engine made of half a stream. */
+static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                        struct agx_error *error)
+{
+    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_error *why = agx_copies_take_error(up->copies);
+
+    (void)tag;
+    (void)answer;
+    if (why)
+        agx_error_free(error);
+    else
+        why = error;
+    if (why)
+        (void)agx_error_wrap(&why, -(int)why->code, "copy '%s' to '%s'", copy_of(up)->source,
+                             copy_of(up)->target);
+    up->copies = agx_copies_close(up->copies);
+    up->copy++;
+    agx_step_fail(s, &why);
+}
+
+int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_up *up = agx_docker_up_of(s);
+    const struct agx_copies_request q = { .copy = copy_of(up),
+                                          .there = up->copy_target,
+                                          .pipe_bytes = AGX_DOCKER_COPY_PIPE,
+                                          .more = on_more };
+    int r = agx_copies_open(agx_docker_by(s)->base.loop, agx_docker_by(s)->copies_pool, &q, up,
+                            &up->copies, err);
+
+    if (r == 0)
+        r = agx_docker_ask(
+            s,
+            &(struct agx_docker_question){
+                .request = { .method = "PUT",
+                             .what = "unpack",
+                             .deadline_ms = AGX_DOCKER_COPY_MS,
+                             .quiet_ms = AGX_DOCKER_COPY_QUIET_MS },
+                .path = agx_docker_path("/containers/%s/archive?path=%s&noOverwriteDirNonDir=true",
+                                        up->parts[0].id,
+                                        agx_copies_unpack_at(copy_of(up), up->copy_target)),
+                .read = read_copy,
+                .answered = on_uploaded },
+            err);
+    return agx_step_wait(s, r, UP_STAT, err);
+}

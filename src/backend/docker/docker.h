@@ -1,0 +1,56 @@
+/*
+ * docker.h: sandboxes as containers of a Docker Engine: `--backend docker[:HOST]`.
+ *
+ * A sandbox is a network, a primary container with agentix-init as its PID 1, and its companions.
+ * All that it needs to know again after a restart is in their labels; docs/design/docker.md.
+ */
+#ifndef AGX_BACKEND_DOCKER_DOCKER_H
+#define AGX_BACKEND_DOCKER_DOCKER_H
+
+#include "backend/backend.h"
+#include "backend/docker/control.h"
+#include "backend/tools.h"
+#include "backend/docker/where.h"
+#include "base/limits.h"
+
+enum agx_docker_isolation {
+    AGX_DOCKER_ISOLATION_REQUIRED, /* without rules no sandbox */
+    AGX_DOCKER_ISOLATION_OFF,      /* chosen where rules cannot be: a remote engine, no rights */
+    AGX_DOCKER_ISOLATION_COUNT,
+};
+
+/* Strings are borrowed for the call of open. */
+struct agx_docker_config {
+    const char *target; /* "unix:///path", "tcp://host:port"; NULL: the environment says */
+    struct agx_docker_env env;
+    const char *state_dir; /* absolute; has the file `instance`: a UUID, made at first */
+    const char *init_path; /* agentix-init on the engine's host; absolute */
+    bool compat;           /* names, labels, user and environment as agents-sandbox has them */
+    enum agx_docker_control control;
+    const char *pool;        /* addresses of our networks, as a CIDR; NULL: the engine chooses */
+    unsigned pool_prefix;    /* length of each network's prefix */
+    unsigned networks_ready; /* networks that are kept ready for creates; 0: none */
+    uint32_t pids;           /* processes in one container; 0: no limit */
+    enum agx_docker_isolation isolation;
+    bool lan_blocked;                 /* private addresses outside the host too */
+    struct agx_tools_host tools;      /* where builtin tools are found */
+    uint32_t host_uid, host_gid;      /* HOST_UID and HOST_GID of the primary */
+    const char *const *private_paths; /* what no mount may show: our sockets and directories */
+    size_t n_private_paths;
+};
+
+#define AGX_DOCKER_CONFIG_INIT                                                                     \
+    {                                                                                              \
+        .pool = AGX_SUBNETS_POOL, .pool_prefix = AGX_SUBNETS_PREFIX, .pids = AGX_DOCKER_PIDS       \
+    }
+
+/*
+ * Returns at once; the engine is asked by the first operation. -AGX_FAILED_PRECONDITION where
+ * isolation is required and this process may not make rules (with the command that gives it the
+ * right), -AGX_INVALID_ARGUMENT for a host that is none.
+ */
+int agx_backend_docker_open(struct agx_loop *l, const struct agx_docker_config *c,
+                            struct agx_backend **ret_backend,
+                            struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

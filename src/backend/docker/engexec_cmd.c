@@ -1,0 +1,310 @@
+/*
+ * engexec_cmd.c: one command, by an exec of the engine's.
+ *
+ * At most one call is under way for a command, and beside it its streams. Whether it has ended is
+ * asked when its streams end, and while we do not have them.
+ */
+#include "backend/docker/engexec_internal.h"
+
+#include "base/mem.h"
+#include "core/text.h"
+
+#include "base/banned.h"
+
+static struct agx_str id_of(const struct agx_engexec_cmd *c)
+{
+    return agx_str_bytes(c->id, c->id_len);
+}
+
+struct agx_engexec_cmd *agx_engexec_cmd_new(struct agx_engexec *x, struct agx_str id)
+{
+    struct agx_engexec_cmd *c = agx_new(struct agx_engexec_cmd);
+
+    c->link = x;
+    c->id_len = id.len;
+    memcpy(c->id, id.ptr, id.len);
+    c->input.max = AGX_INIT_DATA_MAX;
+    if (agx_map_put(&x->cmds, id, c, NULL) < 0) {
+        free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void agx_engexec_cmd_free(struct agx_engexec_cmd *c)
+{
+    (void)agx_map_remove(&c->link->cmds, id_of(c));
+    agx_docker_cancel(c->call);
+    c->hijack = agx_docker_hijack_close(c->hijack);
+    agx_buf_done(&c->input);
+    agx_error_free(c->error);
+    free(c->exec);
+    free(c);
+}
+
+/* ---- its end ---- */
+
+static void taken(struct agx_engexec_cmd *c, enum agx_code code)
+{
+    c->input_out = c->input_eof = false;
+    agx_buf_clear(&c->input);
+    c->taken = code;
+    agx_engexec_owe(c, ENGEXEC_OWES_TAKEN);
+}
+
+static void end_input(struct agx_engexec_cmd *c)
+{
+    c->has_input = false;
+    if (c->input_out)
+        taken(c, AGX_NOT_FOUND);
+}
+
+static void exited(struct agx_engexec_cmd *c, int32_t exit_code)
+{
+    c->state = ENGEXEC_EXITED;
+    c->exit_code = exit_code;
+    end_input(c);
+    agx_engexec_owe(c, ENGEXEC_OWES_EXITED | (c->kill_wanted ? ENGEXEC_OWES_GONE : 0));
+}
+
+/* Takes the error. */
+static void refused(struct agx_engexec_cmd *c, struct agx_error *error)
+{
+    agx_engexec_note_remove(c->link, id_of(c));
+    c->state = ENGEXEC_NONE;
+    c->error = error;
+    end_input(c);
+    agx_engexec_owe(c, ENGEXEC_OWES_REFUSED | (c->kill_wanted ? ENGEXEC_OWES_GONE : 0));
+}
+
+/* The engine knows it no more, or never ran it. Takes the error, which may be NULL. */
+static void forgotten(struct agx_engexec_cmd *c, struct agx_error *error)
+{
+    agx_error_free(error);
+    agx_engexec_note_remove(c->link, id_of(c));
+    c->state = ENGEXEC_NONE;
+    end_input(c);
+    agx_engexec_owe(c, ENGEXEC_OWES_UNKNOWN | (c->kill_wanted ? ENGEXEC_OWES_GONE : 0));
+}
+
+static void runs(struct agx_engexec_cmd *c)
+{
+    if (!c->has_begun)
+        agx_engexec_owe(c, ENGEXEC_OWES_STARTED);
+    c->has_begun = true;
+    c->error = agx_error_free(c->error); /* our connection's, not the command's */
+    c->state = c->hijack ? ENGEXEC_RUNNING : ENGEXEC_ENDING;
+    if (c->kill_due)
+        agx_engexec_cmd_kill(c);
+}
+
+static void on_looked(void *user, const struct agx_docker_answer *answer, struct agx_error *error)
+{
+    struct agx_engexec_cmd *c = user;
+    const json_t *code = json_object_get(answer->json, "ExitCode");
+
+    c->call = NULL;
+    if (error && error->code != AGX_NOT_FOUND)
+        agx_error_free(error); /* it is asked again */
+    else if (json_is_true(json_object_get(answer->json, "Running")))
+        runs(c);
+    else if (json_is_integer(code))
+        exited(c, (int32_t)json_integer_value(code));
+    else if (!error && c->error) /* it was never started, and this is why */
+        refused(c, AGX_TAKE_PTR(c->error));
+    else
+        forgotten(c, error); /* nor by the daemon that noted it */
+    agx_engexec_watch(c->link);
+}
+
+void agx_engexec_cmd_look(struct agx_engexec_cmd *c)
+{
+    _cleanup_free_ char *path = agx_docker_path("/exec/%s/json", c->exec);
+    const struct agx_docker_request q = { .method = "GET",
+                                          .path = path,
+                                          .what = "look at a command" };
+
+    if (!c->call)
+        (void)!agx_docker_call(c->link->engine, &q, on_looked, c, &c->call, NULL);
+    agx_engexec_watch(c->link);
+}
+
+/* ---- its streams ---- */
+
+static void on_open(void *user)
+{
+    struct agx_engexec_cmd *c = user;
+
+    runs(c);
+    agx_engexec_cmd_feed(c);
+}
+
+static void on_data(void *user, enum agx_dockerstream_kind stream, struct agx_str bytes)
+{
+    struct agx_engexec_cmd *c = user;
+    struct agx_engexec *x = c->link;
+    const unsigned i = stream == AGX_DOCKERSTREAM_STDERR;
+
+    while (bytes.len > 0) {
+        size_t n = AGX_MIN(bytes.len, AGX_INIT_DATA_MAX);
+        struct agx_init_msg m = { .kind = AGX_INIT_OUTPUT,
+                                  .id = id_of(c),
+                                  .flags = i ? AGX_INIT_ERR : 0,
+                                  .offset = c->sent[i],
+                                  .data = { bytes.ptr, n } };
+        char id[AGX_INIT_ID_MAX];
+        size_t id_len = c->id_len;
+
+        memcpy(id, c->id, id_len);
+        c->sent[i] += n;
+        bytes = agx_str_skip(bytes, n);
+        agx_engexec_tell(x, &m);
+        if (x->is_closed || agx_map_get(&x->cmds, agx_str_bytes(id, id_len)) != c)
+            return;
+    }
+}
+
+static void on_drained(void *user)
+{
+    struct agx_engexec_cmd *c = user;
+
+    if (c->input_out && c->state == ENGEXEC_RUNNING)
+        taken(c, AGX_OK);
+}
+
+/* Its end, or the connection's: the engine knows which. */
+static void on_closed(void *user, struct agx_error *error)
+{
+    struct agx_engexec_cmd *c = user;
+
+    c->hijack = NULL;
+    end_input(c);
+    if (c->state == ENGEXEC_OPENING && !error)
+        (void)agx_error_set(&error, AGX_UNAVAILABLE, "the engine did not start the command");
+    if (c->state == ENGEXEC_OPENING)
+        c->error = error;
+    else
+        agx_error_free(error);
+    c->state = ENGEXEC_ENDING;
+    agx_engexec_cmd_look(c);
+}
+
+static const struct agx_docker_hijack_ops hijack_ops = { on_open, on_data, on_drained, on_closed };
+
+static int open_streams(struct agx_engexec_cmd *c, struct agx_error **err)
+{
+    _cleanup_free_ char *path = agx_docker_path("/exec/%s/start", c->exec);
+    _cleanup_json_ json_t *body = json_pack("{s:b,s:b}", "Detach", 0, "Tty", 0);
+    const struct agx_docker_hijack_request q = {
+        .request = { .method = "POST", .path = path, .what = "start a command", .body = body },
+    };
+
+    return agx_docker_hijack(c->link->engine, &q, &hijack_ops, c, &c->hijack, err);
+}
+
+static void on_made(void *user, const struct agx_docker_answer *answer, struct agx_error *error)
+{
+    struct agx_engexec_cmd *c = user;
+    int r = error ? -(int)error->code : 0;
+
+    c->call = NULL;
+    if (r == 0)
+        r = agx_text_set(&c->exec, json_string_value(json_object_get(answer->json, "Id")), &error);
+    if (r == 0 && !c->exec)
+        r = agx_error_set(&error, AGX_DATA_LOSS, "the engine made a command without an id");
+    if (r == 0)
+        r = agx_engexec_note_put(c->link, id_of(c), c->exec, &error);
+    if (r == 0) {
+        c->state = ENGEXEC_OPENING;
+        r = open_streams(c, &error);
+    }
+    if (r < 0)
+        refused(c, error);
+}
+
+void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg *m)
+{
+    _cleanup_free_ char *path = agx_docker_path("/containers/%s/exec", c->link->container);
+    _cleanup_json_ json_t *body = agx_engexec_body_start(m, m->user.len > 0 ? m->user.ptr : "");
+    const struct agx_docker_request q = {
+        .method = "POST", .path = path, .what = "make a command", .body = body
+    };
+    struct agx_error *error = NULL;
+    int r;
+
+    c->state = ENGEXEC_MAKING;
+    c->has_input = m->flags & AGX_INIT_STDIN;
+    if (body)
+        r = agx_docker_call(c->link->engine, &q, on_made, c, &c->call, &error);
+    else
+        r = agx_error_set(&error, AGX_INVALID_ARGUMENT, "a command that is not UTF-8");
+    if (r < 0)
+        refused(c, error);
+}
+
+/* Nobody has read what we wrote when the engine has it: a command that reads nothing holds up the
+ * engine, and the engine us. */
+void agx_engexec_cmd_feed(struct agx_engexec_cmd *c)
+{
+    struct agx_error *error = NULL;
+    int r;
+
+    if (!c->input_out || c->state == ENGEXEC_MAKING || c->state == ENGEXEC_OPENING)
+        return;
+    if (!c->has_input || !c->hijack) {
+        taken(c, AGX_NOT_FOUND);
+        return;
+    }
+    r = agx_docker_hijack_write(c->hijack, agx_buf_peek(&c->input), &error);
+    if (r == 0 && c->input_eof) {
+        c->has_input = false;
+        r = agx_docker_hijack_end(c->hijack, &error);
+    }
+    if (r < 0)
+        taken(c, error->code);
+    else if (c->input.len == 0)
+        taken(c, AGX_OK);
+    agx_error_free(error);
+}
+
+/* ---- kill ---- */
+
+/* A second exec, of which we need not hear again: the first one ends when nobody is left. Whoever
+ * waits for that asks again when it failed. */
+static void on_killer_started(void *user, const struct agx_docker_answer *answer,
+                              struct agx_error *error)
+{
+    (void)user;
+    (void)answer;
+    agx_error_free(error);
+}
+
+static void on_killer_made(void *user, const struct agx_docker_answer *answer,
+                           struct agx_error *error)
+{
+    const char *id = json_string_value(json_object_get(answer->json, "Id"));
+    _cleanup_free_ char *path = id ? agx_docker_path("/exec/%s/start", id) : NULL;
+    _cleanup_json_ json_t *body = json_pack("{s:b}", "Detach", 1);
+    const struct agx_docker_request q = {
+        .method = "POST", .path = path, .what = "start a kill", .body = body
+    };
+
+    agx_error_free(error);
+    if (path)
+        (void)!agx_docker_call(user, &q, on_killer_started, NULL, NULL, NULL);
+}
+
+void agx_engexec_cmd_kill(struct agx_engexec_cmd *c)
+{
+    const struct agx_engexec *x = c->link;
+    _cleanup_free_ char *path = agx_docker_path("/containers/%s/exec", x->container);
+    _cleanup_json_ json_t *body = NULL;
+    struct agx_docker_request q = { .method = "POST", .path = path, .what = "make a kill" };
+
+    c->kill_due = c->state != ENGEXEC_RUNNING && c->state != ENGEXEC_ENDING;
+    if (c->kill_due)
+        return;
+    q.body = body = agx_engexec_body_kill(id_of(c), c->grace_ms, agx_text(x->exec_user));
+    if (body)
+        (void)!agx_docker_call(x->engine, &q, on_killer_made, x->engine, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* engexec_internal.h: what the files of engexec share. */
+#ifndef AGX_BACKEND_DOCKER_ENGEXEC_INTERNAL_H
+#define AGX_BACKEND_DOCKER_ENGEXEC_INTERNAL_H
+
+#include "backend/docker/engexec.h"
+#include "backend/docker/hijack.h"
+#include "base/buf.h"
+#include "base/map.h"
+
+/*
+ *     MAKING --its id--> OPENING --attached--> RUNNING --stream ended--> ENDING --> EXITED
+ *                                                 ^                        ^
+ *              NOTED (by a daemon before us) -----+---- looked at ---------+
+ *
+ * NONE: there is no such command, which is all that is left to say of it.
+ */
+enum agx_engexec_state {
+    ENGEXEC_NONE,
+    ENGEXEC_NOTED,
+    ENGEXEC_MAKING,
+    ENGEXEC_OPENING,
+    ENGEXEC_RUNNING,
+    ENGEXEC_ENDING,
+    ENGEXEC_EXITED,
+};
+
+/* What is owed to the user of the link; told in this order, in a later turn. */
+#define ENGEXEC_OWES_STARTED 1u
+#define ENGEXEC_OWES_REFUSED 2u
+#define ENGEXEC_OWES_UNKNOWN 4u
+#define ENGEXEC_OWES_TAKEN 8u
+#define ENGEXEC_OWES_EXITED 16u
+#define ENGEXEC_OWES_GONE 32u
+
+struct agx_engexec_cmd {
+    struct agx_engexec *link;
+    enum agx_engexec_state state;
+    unsigned owes;
+    bool has_begun;   /* its user was told that it runs */
+    bool kill_wanted; /* GONE at its end */
+    bool kill_due;    /* the kill is to be started once it runs */
+    uint64_t grace_ms;
+    char *exec;                       /* the engine's id; NULL: none yet */
+    struct agx_docker_call *call;     /* making it, or looking at it */
+    struct agx_docker_hijack *hijack; /* its streams */
+    uint64_t sent[2];                 /* offsets of its output */
+    bool has_input;                   /* until its end was sent */
+    bool input_out, input_eof;        /* a piece is on its way */
+    struct agx_buf input;
+    enum agx_code taken;
+    struct agx_error *error; /* REFUSED */
+    int32_t exit_code;
+    size_t id_len;
+    char id[AGX_INIT_ID_MAX + 1];
+};
+
+struct agx_engexec {
+    struct agx_initlink base;
+    const struct agx_initlink_ops *ops;
+    void *user;
+    struct agx_docker_engine *engine;
+    char *container, *exec_user;
+    int dir_fd;
+    bool is_ready, is_closed;
+    struct agx_map cmds;
+    uv_timer_t soon;  /* tells what is owed */
+    uv_timer_t watch; /* looks at those whose stream we do not have */
+    unsigned n_open;
+    agx_done_fn closed;
+    void *closed_user;
+};
+
+/* engexec.c */
+void agx_engexec_owe(struct agx_engexec_cmd *c, unsigned what);
+/* The user hears of it now; he may do anything, close too. */
+void agx_engexec_tell(struct agx_engexec *x, const struct agx_init_msg *m);
+
+/* Those whose end nobody tells us are looked at again, while there are any. */
+void agx_engexec_watch(struct agx_engexec *x);
+
+/* engexec_cmd.c */
+struct agx_engexec_cmd *agx_engexec_cmd_new(struct agx_engexec *x, struct agx_str id);
+void agx_engexec_cmd_free(struct agx_engexec_cmd *c);
+void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg *m);
+void agx_engexec_cmd_kill(struct agx_engexec_cmd *c);
+void agx_engexec_cmd_feed(struct agx_engexec_cmd *c);
+/* Asks the engine whether it still runs. */
+void agx_engexec_cmd_look(struct agx_engexec_cmd *c);
+
+/* engexec_note.c: the directory of a sandbox, and a file of it for each command. */
+int agx_engexec_note_open(const char *state_dir, const char *sandbox_id, struct agx_error **err);
+int agx_engexec_note_put(const struct agx_engexec *x, struct agx_str id, const char *exec,
+                         struct agx_error **err);
+/* Owned; NULL: there is none. */
+char *agx_engexec_note_get(const struct agx_engexec *x, struct agx_str id);
+void agx_engexec_note_remove(const struct agx_engexec *x, struct agx_str id);
+
+/* engexec_body.c: bodies of requests; NULL without memory. */
+json_t *agx_engexec_body_start(const struct agx_init_msg *m, const char *user);
+json_t *agx_engexec_body_kill(struct agx_str id, uint64_t grace_ms, const char *user);
+
+#endif

@@ -1,0 +1,70 @@
+/* engine_internal.h: what the files of engine.h share. */
+#ifndef AGX_BACKEND_DOCKER_ENGINE_INTERNAL_H
+#define AGX_BACKEND_DOCKER_ENGINE_INTERNAL_H
+
+#include "backend/docker/engine.h"
+#include "base/mem.h"
+
+struct docker_wait;
+
+/* A copy of a small string; NULL of NULL. Aborts without memory, as agx_new() does. */
+static inline char *docker_dup(const char *s)
+{
+    char *copy = s ? strdup(s) : NULL;
+
+    if (s && !copy)
+        abort();
+    return copy;
+}
+
+struct docker_wait_kind {
+    /* The version is known: starts it. Negative: nothing was started. */
+    int (*go)(struct docker_wait *w, struct agx_error **err);
+    /* It could not be started after all: the last call. Takes `error`. */
+    void (*fail)(struct docker_wait *w, struct agx_error *error);
+    /* The engine closes: ends without a callback. */
+    void (*drop)(struct docker_wait *w);
+};
+
+/* Something asked of the engine: calls and hijacks embed it first. */
+struct docker_wait {
+    const struct docker_wait_kind *kind;
+    struct agx_docker_engine *engine;
+    struct docker_wait *prev, *next; /* in `waiting` or in `running` of the engine */
+    bool waiting;                    /* for the version */
+    unsigned round;                  /* of the engine's when it began to wait */
+};
+
+struct agx_docker_engine {
+    struct agx_loop *loop;
+    struct agx_docker_engine_config config; /* its strings are in `where` and `fixed` */
+    struct agx_docker_where where;
+    struct agx_fetch *fetch;
+    unsigned fixed;   /* the version that the configuration asks for; 0: it is agreed on */
+    unsigned version; /* 0: not known, or the engine has been away since */
+    struct agx_fetch_call *ping;
+    struct docker_wait *waiting, *waiting_last; /* in the order of their calls */
+    struct docker_wait *running;
+    unsigned round; /* grows with each answer to a ping */
+    bool waking;    /* those who waited for it are being told */
+    unsigned pins;  /* functions of ours that go on after a callback */
+    bool closed;
+};
+
+/* kind->go() is called at once when the version is known, or after a ping. Negative: it failed, or
+ * will not be called. */
+int docker_wait_start(struct docker_wait *w, struct agx_error **err) AGX_MUST_CHECK;
+/* Out of the engine's lists. */
+void docker_wait_end(struct docker_wait *w);
+
+/* "/v1.41/containers": owned, NULL when there is no memory. */
+char *docker_versioned(const struct agx_docker_engine *e, const char *path);
+
+/* The engine did not answer, or not to the end: what fetch said, in our words. */
+int docker_unreached(struct agx_docker_engine *e, struct agx_error **take_error,
+                     struct agx_error **err);
+
+/* The engine answered with a status that is no success: in its words. */
+int docker_refused(unsigned status, struct agx_str body, struct agx_error **err);
+
+#endif

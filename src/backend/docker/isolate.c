@@ -1,0 +1,448 @@
+/*
+ * isolate.c: the fence, kept in line with the engine's networks.
+ *
+ *     sync:  LIST --> FENCE --> done: those who waited are put
+ *             ^  |
+ *             |  v
+ *            TWINS   a sandbox has two networks: the one that is not used goes, for the fence knows
+ *                    one of each
+ */
+#include "backend/docker/isolate.h"
+
+#include "backend/docker/census.h"
+#include "backend/docker/guard.h"
+#include "backend/docker/ready.h"
+#include "backend/docker/twins.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+#include "base/banned.h"
+
+struct agx_docker_fencing {
+    struct agx_docker_fencing *prev, *next; /* while it waits for the sync */
+    struct agx_docker *docker;
+    char *sandbox_id;
+    struct agx_docker_net net;
+    char *egress; /* NULL: no list */
+    agx_done_fn done;
+    void *user;
+    bool waits;              /* for the sync */
+    struct agx_fence_op *op; /* without a list */
+};
+
+static void fencing_free(struct agx_docker_fencing *f)
+{
+    free(f->sandbox_id);
+    free(f->egress);
+    free(f);
+}
+
+int agx_docker_net_parse(struct agx_docker_net *n, const json_t *network, struct agx_error **err)
+{
+    const char *id = json_string_value(json_object_get(network, "Id"));
+    const char *name = json_string_value(json_object_get(network, "Name"));
+    const char *bridge = json_string_value(
+        json_object_get(json_object_get(network, "Options"), "com.docker.network.bridge.name"));
+    const json_t *ranges = json_object_get(json_object_get(network, "IPAM"), "Config"), *range;
+    size_t i;
+
+    *n = (struct agx_docker_net){ 0 };
+    if (agx_docker_ready_is(name))
+        (void)snprintf(n->name, sizeof(n->name), "%s", name);
+    if (bridge)
+        (void)snprintf(n->bridge, sizeof(n->bridge), "%s", bridge);
+    else
+        (void)snprintf(n->bridge, sizeof(n->bridge), "br-%.12s", agx_text(id));
+    json_array_foreach(ranges, i, range)
+    {
+        const char *subnet = json_string_value(json_object_get(range, "Subnet"));
+        int r =
+            n->n_subnets == AGX_DOCKER_NET_SUBNETS
+                ? -AGX_RESOURCE_EXHAUSTED
+                : agx_subnet_parse(agx_str_from(agx_text(subnet)), &n->subnets[n->n_subnets], NULL);
+
+        if (r < 0)
+            return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                                 "network '%s' has addresses that cannot be fenced", agx_text(id));
+        n->n_subnets++;
+    }
+    if (n->n_subnets == 0)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "network '%s' has no addresses",
+                             agx_text(id));
+    return 0;
+}
+
+int agx_docker_egress_text(const struct agx_spec *spec, char **ret, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_DOCKER_EGRESS_TEXT);
+    int r = 0;
+
+    *ret = NULL;
+    if (spec->network != AGX_NETWORK_EGRESS)
+        return 0;
+    for (size_t i = 0; r == 0 && i < spec->egress.len; i++)
+        r = agx_buf_printf(&text, "%s%s", i > 0 ? " " : "", spec->egress.items[i]);
+    if (r < 0)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "egress: the list is too long");
+    *ret = agx_str_dup(agx_buf_peek(&text));
+    return *ret ? 0 : agx_text_no_memory(err);
+}
+
+/* A name of its own for the bridge, so that its rules can stand before it does. */
+int agx_docker_net_plan(struct agx_docker *d, struct agx_docker_net *n,
+                        char ret_subnet[AGX_SUBNET_TEXT], struct agx_error **err)
+{
+    struct agx_subnet_list taken = { 0 };
+    uint64_t number;
+    int r = agx_random_bytes(&number, sizeof(number), err);
+
+    *n = (struct agx_docker_net){ 0 };
+    (void)snprintf(n->bridge, sizeof(n->bridge), "agx-%011" PRIx64,
+                   number & UINT64_C(0xfffffffffff));
+    if (r < 0 || !d->has_pool)
+        return r;
+    r = agx_subnets_host(&taken, err);
+    if (r == 0)
+        r = agx_subnets_next(&d->subnets, &taken, &n->subnets[0], err);
+    agx_subnet_list_done(&taken);
+    n->n_subnets = 1;
+    if (r == 0)
+        (void)agx_subnet_format(&n->subnets[0], ret_subnet);
+    return r;
+}
+
+static struct agx_fence_member member_of(const char *sandbox_id, const struct agx_docker_net *n)
+{
+    return (struct agx_fence_member){ .sandbox_id = sandbox_id,
+                                      .bridge = n->bridge,
+                                      .subnets = n->subnets,
+                                      .n_subnets = n->n_subnets };
+}
+
+/* ---- put ---- */
+
+/* Takes the error. */
+static void fencing_end(struct agx_docker_fencing *f, struct agx_error *error)
+{
+    f->done(f->user, error);
+    fencing_free(f);
+}
+
+static void on_put(void *user, struct agx_error *error)
+{
+    fencing_end(user, error);
+}
+
+static int put(struct agx_docker_fencing *f, struct agx_error **err)
+{
+    const struct agx_fence_member m = member_of(f->sandbox_id, &f->net);
+
+    f->waits = false;
+    return f->egress ? agx_docker_guard_start(f->docker, f->sandbox_id, &f->net, f->egress, on_put,
+                                              f, err)
+                     : agx_fence_put(f->docker->fence, &m, on_put, f, &f->op, err);
+}
+
+int agx_docker_fence_put(struct agx_docker *d, const char *sandbox_id,
+                         const struct agx_docker_net *n, const char *egress, agx_done_fn done,
+                         void *user, struct agx_docker_fencing **ret_fencing,
+                         struct agx_error **err)
+{
+    struct agx_docker_fencing *f;
+    int r;
+
+    if (!d->fence)
+        return 1;
+    f = agx_new(struct agx_docker_fencing);
+    *f = (struct agx_docker_fencing){
+        .docker = d, .net = *n, .done = done, .user = user, .waits = true
+    };
+    if (egress && !(f->egress = agx_str_dup(agx_str_from(egress))))
+        abort();
+    r = agx_text_set(&f->sandbox_id, sandbox_id, err);
+    if (r == 0 && d->fence_synced)
+        r = put(f, err);
+    if (r < 0) {
+        fencing_free(f);
+        return r;
+    }
+    *ret_fencing = f;
+    if (!f->waits)
+        return 0;
+    f->next = d->fence_waits;
+    if (f->next)
+        f->next->prev = f;
+    d->fence_waits = f;
+    agx_docker_fence_sync(d);
+    return 0;
+}
+
+static void unlink_wait(struct agx_docker_fencing *f)
+{
+    *(f->prev ? &f->prev->next : &f->docker->fence_waits) = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+}
+
+void agx_docker_fence_abandon(struct agx_docker_fencing *f)
+{
+    if (!f)
+        return;
+    if (f->waits)
+        unlink_wait(f);
+    else if (f->egress)
+        agx_docker_guard_abandon(f->docker, f->sandbox_id);
+    else
+        agx_fence_abandon(f->op);
+    fencing_free(f);
+}
+
+/* The sync has ended: those who waited for it go on, or fail with it. */
+static void release_waits(struct agx_docker *d, const struct agx_error *error)
+{
+    while (d->fence_waits) {
+        struct agx_docker_fencing *f = d->fence_waits;
+        struct agx_error *why = error ? agx_error_dup(error) : NULL;
+
+        unlink_wait(f);
+        if (error || put(f, &why) < 0)
+            fencing_end(f, why);
+    }
+}
+
+/* ---- sync ---- */
+
+enum { SYNC_DONE = AGX_OP_DONE, SYNC_LIST, SYNC_TWINS, SYNC_FENCE };
+
+struct sync {
+    struct agx_step step;
+    json_t *networks;
+    bool parted; /* second networks were removed, as far as they could be */
+    struct agx_fence_op *op;
+};
+
+static struct sync *sync_of(struct agx_step *s)
+{
+    return container_of(s, struct sync, step);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void on_parted(void *user, struct agx_error *error)
+{
+    struct sync *x = user;
+
+    agx_step_fail(&x->step, &error);
+    agx_step_arrive(&x->step);
+}
+
+/* Counts sandboxes that have more than one network, and begins to mend that when `mends`. */
+static size_t find_twins(struct sync *x, bool mends)
+{
+    const struct agx_docker *d = agx_docker_by(&x->step);
+    const char **ids = agx_alloc((json_array_size(x->networks) + 1) * sizeof(*ids));
+    size_t n = 0, twins = 0, i;
+    const json_t *network;
+
+    json_array_foreach(x->networks, i, network)
+    {
+        struct agx_docker_tag tag;
+
+        if (agx_docker_labels_read(&d->maker, json_object_get(network, "Labels"), &tag))
+            ids[n++] = tag.sandbox_id;
+    }
+    qsort(ids, n, sizeof(*ids), by_text);
+    for (i = 1; i < n; i++) {
+        if (strcmp(ids[i - 1], ids[i]) != 0 || (i > 1 && strcmp(ids[i - 2], ids[i]) == 0))
+            continue;
+        twins++;
+        if (mends) {
+            agx_step_hold(&x->step);
+            (void)agx_docker_twins_remove(agx_docker_by(&x->step), ids[i], NULL, on_parted, x);
+        }
+    }
+    free(ids);
+    return twins;
+}
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    struct sync *x = sync_of(s);
+
+    (void)tag;
+    if (!error) {
+        json_decref(x->networks);
+        x->networks = json_incref(answer->json);
+        if (!x->parted && find_twins(x, false) > 0)
+            s->then = SYNC_TWINS;
+    }
+    agx_step_fail(s, &error);
+}
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), NULL);
+    int r = !filters ? agx_text_no_memory(err)
+                     : agx_docker_ask(s,
+                                      &(struct agx_docker_question){
+                                          .request = { .method = "GET", .what = "list networks" },
+                                          .path = agx_docker_path("/networks?filters=%s", filters),
+                                          .answered = on_listed },
+                                      err);
+
+    return agx_step_wait(s, r, SYNC_FENCE, err);
+}
+
+static int enter_twins(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct sync *x = sync_of(s);
+
+    x->parted = true;
+    (void)find_twins(x, true);
+    return agx_step_wait(s, 0, SYNC_LIST, err);
+}
+
+static void on_synced(void *user, struct agx_error *error)
+{
+    struct sync *x = user;
+
+    x->op = NULL;
+    agx_step_fail(&x->step, &error);
+    agx_step_arrive(&x->step);
+}
+
+/* True: the network is one to be told of. One that cannot be fenced has no running sandbox of ours,
+ * and one that is guarded is known. */
+static bool read_network(const struct agx_docker *d, const json_t *network,
+                         struct agx_docker_tag *tag, struct agx_docker_net *net)
+{
+    const bool tagged = agx_docker_labels_read(&d->maker, json_object_get(network, "Labels"), tag);
+
+    if (agx_docker_net_parse(net, network, NULL) < 0)
+        return false;
+    if (net->name[0]) { /* whether a sandbox has taken it or not */
+        *tag = (struct agx_docker_tag){ .sandbox_id = net->name };
+        return true;
+    }
+    return tagged && !agx_docker_guard_has(d, tag->sandbox_id);
+}
+
+/* Egress lists open nothing yet: their names have to be asked for. */
+static int fence_all(struct sync *x, struct agx_error **err)
+{
+    const struct agx_docker *d = agx_docker_by(&x->step);
+    const size_t max = json_array_size(x->networks);
+    struct agx_docker_net *nets = agx_alloc((max + 1) * sizeof(*nets));
+    struct agx_fence_member *members = agx_alloc((max + 1) * sizeof(*members));
+    const json_t *network;
+    size_t n = 0, i;
+    int r;
+
+    json_array_foreach(x->networks, i, network)
+    {
+        struct agx_docker_tag tag;
+
+        if (!read_network(d, network, &tag, &nets[n]))
+            continue;
+        members[n] = member_of(tag.sandbox_id, &nets[n]);
+        members[n].closed = tag.egress != NULL;
+        n++;
+    }
+    r = agx_fence_sync(d->fence, members, n, on_synced, x, &x->op, err);
+    free(nets);
+    free(members);
+    return r;
+}
+
+static int enter_fence(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    int r = fence_all(sync_of(s), err);
+
+    if (r == 0)
+        agx_step_hold(s);
+    return agx_step_wait(s, r, SYNC_DONE, err);
+}
+
+/* Those of a former daemon are guarded by this one. */
+static void guard_all(const struct sync *x)
+{
+    struct agx_docker *d = agx_docker_by(&x->step);
+    const json_t *network;
+    size_t i;
+
+    json_array_foreach(x->networks, i, network)
+    {
+        struct agx_error *error = NULL;
+        struct agx_docker_net net;
+        struct agx_docker_tag tag;
+
+        if (!read_network(d, network, &tag, &net) || !tag.egress)
+            continue;
+        if (agx_docker_guard_start(d, tag.sandbox_id, &net, tag.egress, NULL, NULL, &error) < 0)
+            AGX_LOG(AGX_LOG_DEBUG, "docker.egress_not_guarded",
+                    AGX_F_STR("sandbox", tag.sandbox_id), AGX_F_ERR(error));
+        agx_error_free(error);
+    }
+}
+
+static void cancel_sync(struct agx_step *s)
+{
+    struct sync *x = sync_of(s);
+
+    if (!x->op)
+        return;
+    agx_fence_abandon(x->op);
+    x->op = NULL;
+    agx_step_arrive(s);
+}
+
+static void sync_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_docker *d = agx_docker_by(s);
+
+    d->syncing = NULL;
+    if (!error && !d->base.closing) {
+        d->fence_synced = true;
+        guard_all(sync_of(s));
+    } else if (error) {
+        AGX_LOG(AGX_LOG_DEBUG, "docker.fence_not_synced", AGX_F_ERR(error));
+    }
+    json_decref(sync_of(s)->networks);
+    free(sync_of(s));
+    release_waits(d, error);
+    if (!error)
+        agx_docker_ready_begin(d);
+    agx_error_free(error);
+}
+
+static const struct agx_op_state sync_states[] = {
+    [SYNC_LIST] = { "list", enter_list, agx_step_cancel },
+    [SYNC_TWINS] = { "twins", enter_twins, agx_step_cancel },
+    [SYNC_FENCE] = { "fence", enter_fence, agx_step_cancel },
+};
+
+static const struct agx_step_kind sync_kind = {
+    .op = { "docker-fence", sync_states, AGX_ARRAY_LEN(sync_states), agx_step_finish },
+    .cancel = cancel_sync,
+    .ended = sync_ended,
+};
+
+void agx_docker_fence_sync(struct agx_docker *d)
+{
+    struct sync *x;
+
+    if (!d->fence || d->syncing || d->base.closing)
+        return;
+    x = agx_new(struct sync);
+    d->syncing = &x->step;
+    agx_step_start(&x->step, &sync_kind, &d->steps, "all", 0);
+}

@@ -1,0 +1,181 @@
+/*
+ * look.c: what there is, of one sandbox or of all.
+ *
+ *     LIST --> OOM --> done
+ *
+ * A list does not say why a container does not run: such are looked at one by one. A sandbox with
+ * more than one network loses those that nobody uses.
+ */
+#include "backend/docker/census.h"
+#include "backend/docker/twins.h"
+#include "backend/question.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { LOOK_DONE = AGX_OP_DONE, LOOK_LIST, LOOK_OOM };
+
+struct look {
+    struct agx_question question;
+    agx_backend_seen_fn seen;
+    struct agx_docker_census found;
+};
+
+static struct look *look_of(struct agx_step *s)
+{
+    return container_of(s, struct look, question.step);
+}
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    (void)tag;
+    if (!error)
+        (void)!agx_docker_census_add(&look_of(s)->found, agx_docker_by(s), answer->json, &error);
+    agx_step_fail(s, &error);
+}
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    int r = agx_docker_census_ask(s, look_of(s)->question.sandbox_id, true, on_listed, err);
+
+    return agx_step_wait(s, r, LOOK_OOM, err);
+}
+
+static void on_inspected(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+                         struct agx_error *error)
+{
+    struct agx_docker_found *f = &look_of(s)->found.items[i];
+    const json_t *state = error ? NULL : json_object_get(answer->json, "State");
+
+    if (state) {
+        f->status = agx_docker_status_parse(json_string_value(json_object_get(state, "Status")));
+        f->seen =
+            agx_docker_status_seen(f->status, json_is_true(json_object_get(state, "OOMKilled")));
+    } else if (error && error->code == AGX_NOT_FOUND) {
+        f->seen = AGX_SEEN_MISSING; /* gone since the list was made */
+        agx_error_freep(&error);
+    }
+    agx_step_fail(s, &error);
+}
+
+/* Of all, those that stand are many, and mostly by request: some of them will do. */
+static int enter_oom(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct look *x = look_of(s);
+    unsigned n = 0;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && n < AGX_DOCKER_LOOK_INSPECTS && i < x->found.len; i++) {
+        const struct agx_docker_found *f = &x->found.items[i];
+
+        if (f->component == AGX_DOCKER_NETWORK || f->seen != AGX_SEEN_EXITED)
+            continue;
+        n++;
+        r = agx_docker_ask(s,
+                           &(struct agx_docker_question){
+                               .request = { .method = "GET", .what = "look at a container" },
+                               .path = agx_docker_path("/containers/%s/json", f->id),
+                               .answered = on_inspected,
+                               .tag = i },
+                           err);
+    }
+    return agx_step_wait(s, r, LOOK_DONE, err);
+}
+
+/* ---- telling ---- */
+
+static int by_sandbox(const void *a, const void *b)
+{
+    const struct agx_docker_found *x = a, *y = b;
+
+    return strcmp(x->sandbox_id, y->sandbox_id);
+}
+
+/* All objects of one sandbox, which stand side by side. */
+static void tell_one(const struct look *x, const char *id, const struct agx_docker_found *f,
+                     size_t n)
+{
+    struct agx_backend_seen seen = { .sandbox_id = id, .primary = AGX_SEEN_MISSING };
+    uint8_t companions[AGX_SPEC_ITEMS_MAX];
+    size_t networks = 0;
+
+    memset(companions, AGX_SEEN_MISSING, sizeof(companions));
+    for (size_t i = 0; i < n; i++) {
+        networks += f[i].component == AGX_DOCKER_NETWORK;
+        if (f[i].component != AGX_DOCKER_PRIMARY)
+            seen.remains = true;
+        else
+            seen.primary = f[i].seen;
+        if (f[i].component != AGX_DOCKER_COMPANION)
+            continue;
+        companions[f[i].companion] = (uint8_t)f[i].seen;
+        seen.companions_len = AGX_MAX(seen.companions_len, f[i].companion + 1);
+    }
+    seen.remains = seen.remains && seen.primary == AGX_SEEN_MISSING;
+    seen.companions = companions;
+    x->seen(x->question.user, &seen);
+    if (networks > 1)
+        (void)agx_docker_twins_remove(agx_docker_by(&x->question.step), id, NULL, NULL, NULL);
+}
+
+static void tell(struct look *x)
+{
+    struct agx_docker_found *f = x->found.items;
+    const size_t len = x->found.len;
+
+    if (x->question.sandbox_id) {
+        tell_one(x, x->question.sandbox_id, f, len);
+        return;
+    }
+    if (len > 0)
+        qsort(f, len, sizeof(*f), by_sandbox);
+    for (size_t i = 0, n; i < len && agx_question_is_heard(&x->question); i += n) {
+        for (n = 1; i + n < len && by_sandbox(&f[i], &f[i + n]) == 0;)
+            n++;
+        tell_one(x, f[i].sandbox_id, &f[i], n);
+    }
+}
+
+static void look_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct look *x = look_of(s);
+
+    if (!error && agx_question_is_heard(&x->question))
+        tell(x);
+    agx_question_end(&x->question, error);
+    agx_docker_census_done(&x->found);
+    free(x);
+}
+
+static const struct agx_op_state look_states[] = {
+    [LOOK_LIST] = { "list", enter_list, agx_step_cancel },
+    [LOOK_OOM] = { "oom", enter_oom, agx_step_cancel },
+};
+
+static const struct agx_step_kind look_kind = {
+    .op = { "docker-look", look_states, AGX_ARRAY_LEN(look_states), agx_step_finish },
+    .ended = look_ended,
+};
+
+/* ---- start ---- */
+
+int agx_docker_look(struct agx_backend *b, const char *sandbox_id, agx_backend_seen_fn seen,
+                    agx_done_fn done, void *user, struct agx_backend_op **ret_op,
+                    struct agx_error **err)
+{
+    struct look *x = agx_new(struct look);
+    int r = agx_question_init(&x->question, b, sandbox_id, done, user, err);
+
+    if (r < 0) {
+        free(x);
+        return r;
+    }
+    x->seen = seen;
+    *ret_op = &x->question.base;
+    agx_step_start(&x->question.step, &look_kind, &agx_docker_of(b)->steps,
+                   sandbox_id ? x->question.sandbox_id : "all", 0);
+    return 0;
+}

@@ -1,0 +1,336 @@
+/*
+ * op_delete.c: nothing of a sandbox is left.
+ *
+ *     LIST --> STOP --> REMOVE --> NETWORKS --> FENCE --> done
+ *      ^                   |           |
+ *      +----- PAUSE <------+-----------+   something would not go: look again, a few times
+ *
+ * What is listed by our labels is removed, by id; a name is never enough. The order keeps the
+ * isolation until the last process is gone.
+ */
+#include "backend/docker/census.h"
+#include "backend/docker/guard.h"
+#include "backend/docker/ready.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+#include "base/banned.h"
+
+enum {
+    REMOVE_DONE = AGX_OP_DONE,
+    REMOVE_LIST,
+    REMOVE_STOP,
+    REMOVE_CONTAINERS,
+    REMOVE_NETWORKS,
+    REMOVE_FENCE,
+    REMOVE_PAUSE,
+};
+
+struct removal {
+    struct agx_step step;
+    char *id;
+    char *ready; /* the network that was kept ready for it, or NULL */
+    uint64_t grace_ms;
+    agx_done_fn done;
+    void *user;
+    struct agx_docker_census found;
+    struct agx_error *last; /* why something would not go, in this round */
+    unsigned rounds;
+    struct agx_fence_op *fence_op;
+};
+
+static struct removal *removal_of(struct agx_op *op)
+{
+    return container_of(agx_step_of(op), struct removal, step);
+}
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    struct removal *m = removal_of(&s->op);
+
+    (void)tag;
+    if (!error)
+        (void)!agx_docker_census_add(&m->found, agx_docker_by(s), answer->json, &error);
+    for (size_t i = 0; !error && !m->ready && i < m->found.len; i++) {
+        if (agx_docker_ready_is(m->found.items[i].network))
+            (void)!agx_text_set(&m->ready, m->found.items[i].network, &error);
+    }
+    agx_step_fail(s, &error);
+}
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+    int r;
+
+    agx_docker_census_done(&m->found);
+    agx_error_freep(&m->last);
+    r = agx_docker_census_ask(&m->step, m->id, true, on_listed, err);
+    return agx_step_wait(&m->step, r, REMOVE_STOP, err);
+}
+
+static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                       struct agx_error *error)
+{
+    (void)s;
+    (void)tag;
+    (void)answer;
+    agx_error_free(error); /* the removal kills what is left */
+}
+
+static int enter_stop(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->found.len && m->grace_ms > 0; i++) {
+        const struct agx_docker_found *f = &m->found.items[i];
+
+        if (f->component != AGX_DOCKER_NETWORK && agx_docker_status_runs(f->status))
+            r = agx_docker_ask(
+                &m->step,
+                &(struct agx_docker_question){
+                    .request = { .method = "POST",
+                                 .what = "stop container",
+                                 .deadline_ms = m->grace_ms + AGX_DOCKER_STOP_MORE_MS },
+                    .path = agx_docker_path("/containers/%s/stop?t=%u", f->id,
+                                            agx_docker_grace_s(m->grace_ms)),
+                    .answered = on_stopped },
+                err);
+    }
+    return agx_step_wait(&m->step, r, REMOVE_CONTAINERS, err);
+}
+
+/* It would not go: in the next round it may. */
+static void remember(struct removal *m, struct agx_error *error)
+{
+    if (error && error->code == AGX_NOT_FOUND)
+        agx_error_freep(&error);
+    agx_error_propagate(&m->last, &error);
+}
+
+static void on_removed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                       struct agx_error *error)
+{
+    (void)tag;
+    (void)answer;
+    remember(removal_of(&s->op), error);
+}
+
+static int remove_all(struct removal *m, bool networks, struct agx_error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->found.len; i++) {
+        const struct agx_docker_found *f = &m->found.items[i];
+        struct agx_docker_question q = { .request = { .method = "DELETE" },
+                                         .answered = on_removed };
+
+        if ((f->component == AGX_DOCKER_NETWORK) != networks)
+            continue;
+        q.request.what = networks ? "remove network" : "remove container";
+        q.path = networks ? agx_docker_path("/networks/%s", f->id)
+                          : agx_docker_path("/containers/%s?force=1&v=1", f->id);
+        r = agx_docker_ask(&m->step, &q, err);
+    }
+    return r;
+}
+
+static int enter_containers(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+
+    return agx_step_wait(&m->step, remove_all(m, false, err), REMOVE_NETWORKS, err);
+}
+
+static int enter_networks(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+    int r = m->last ? 0 : remove_all(m, true, err); /* a network in use would not go */
+
+    if (r == 0 && !m->last && m->ready)
+        r = agx_docker_ask(&m->step,
+                           &(struct agx_docker_question){
+                               .request = { .method = "DELETE", .what = "remove network" },
+                               .path = agx_docker_path("/networks/%s", m->ready),
+                               .answered = on_removed },
+                           err);
+    return agx_step_wait(&m->step, r, REMOVE_FENCE, err);
+}
+
+static int enter_pause(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+
+    agx_step_pause(&m->step, AGX_DOCKER_REMOVE_AGAIN_MS);
+    return agx_step_wait(&m->step, 0, REMOVE_LIST, err);
+}
+
+static void on_unfenced(void *user, struct agx_error *error)
+{
+    struct removal *m = user;
+
+    m->fence_op = NULL;
+    agx_step_fail(&m->step, &error);
+    agx_step_arrive(&m->step);
+}
+
+/* All is gone but the rules; or something would not go. */
+static int enter_fence(struct agx_op *op, struct agx_error **err)
+{
+    struct removal *m = removal_of(op);
+    struct agx_docker *d = agx_docker_by(&m->step);
+    int r = 0;
+
+    if (m->last && m->rounds++ < AGX_DOCKER_REMOVE_ROUNDS)
+        return agx_step_wait(&m->step, 0, REMOVE_PAUSE, err);
+    if (m->last) {
+        *err = AGX_TAKE_PTR(m->last);
+        r = -(int)(*err)->code;
+    } else if (d->fence && d->fence_synced) {
+        agx_docker_guard_stop(d, m->id);
+        if (m->ready) /* both share what follows */
+            r = agx_fence_remove(d->fence, m->ready, NULL, NULL, NULL, err);
+        if (r == 0)
+            r = agx_fence_remove(d->fence, m->id, on_unfenced, m, &m->fence_op, err);
+        if (r == 0)
+            agx_step_hold(&m->step);
+    }
+    return agx_step_wait(&m->step, r, REMOVE_DONE, err);
+}
+
+static void cancel_removal(struct agx_step *s)
+{
+    struct removal *m = removal_of(&s->op);
+
+    if (!m->fence_op)
+        return;
+    agx_fence_abandon(m->fence_op);
+    m->fence_op = NULL;
+    agx_step_arrive(s);
+}
+
+static void removal_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct removal *m = removal_of(&s->op);
+
+    m->done(m->user, error);
+    agx_docker_census_done(&m->found);
+    agx_error_free(m->last);
+    free(m->id);
+    free(m->ready);
+    free(m);
+}
+
+static const struct agx_op_state removal_states[] = {
+    [REMOVE_LIST] = { "list", enter_list, agx_step_cancel },
+    [REMOVE_STOP] = { "stop", enter_stop, agx_step_cancel },
+    [REMOVE_CONTAINERS] = { "containers", enter_containers, agx_step_cancel },
+    [REMOVE_NETWORKS] = { "networks", enter_networks, agx_step_cancel },
+    [REMOVE_FENCE] = { "fence", enter_fence, agx_step_cancel },
+    [REMOVE_PAUSE] = { "pause", enter_pause, agx_step_cancel },
+};
+
+static const struct agx_step_kind removal_kind = {
+    .op = { "docker-remove", removal_states, AGX_ARRAY_LEN(removal_states), agx_step_finish },
+    .cancel = cancel_removal,
+    .ended = removal_ended,
+};
+
+struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
+                                   agx_done_fn done, void *user)
+{
+    struct removal *m = agx_new(struct removal);
+
+    if (agx_text_set(&m->id, q->sandbox_id, NULL) < 0 ||
+        agx_text_set(&m->ready, q->network, NULL) < 0)
+        abort();
+    m->grace_ms = q->grace_ms;
+    m->done = done;
+    m->user = user;
+    agx_step_start(&m->step, &removal_kind, &d->steps, m->id, q->deadline_ms);
+    return &m->step;
+}
+
+/* ---- delete ---- */
+
+/*
+ *     REMOVE --> SETTLE --> done
+ */
+enum { DELETE_DONE = AGX_OP_DONE, DELETE_REMOVE, DELETE_SETTLE };
+
+struct delete_op {
+    struct agx_task task;
+    struct agx_step *removal;
+};
+
+static struct delete_op *delete_of(struct agx_step *s)
+{
+    return container_of(agx_task_of(s), struct delete_op, task);
+}
+
+static void on_all_removed(void *user, struct agx_error *error)
+{
+    struct delete_op *x = user;
+
+    x->removal = NULL;
+    agx_step_fail(&x->task.step, &error);
+    agx_step_arrive(&x->task.step);
+}
+
+static int enter_remove(struct agx_op *op, struct agx_error **err)
+{
+    struct delete_op *x = delete_of(agx_step_of(op));
+    struct agx_task *t = &x->task;
+
+    agx_step_hold(&t->step);
+    x->removal = agx_docker_remove(
+        agx_docker_by(&t->step),
+        &(struct agx_docker_removal){ .sandbox_id = t->sandbox.id, .grace_ms = t->grace_ms },
+        on_all_removed, x);
+    return agx_step_wait(&t->step, 0, DELETE_SETTLE, err);
+}
+
+static int enter_settle(struct agx_op *op, struct agx_error **err)
+{
+    (void)err;
+    return agx_docker_task_settle(agx_task_of(agx_step_of(op)), DELETE_DONE);
+}
+
+static void cancel_delete(struct agx_step *s)
+{
+    struct delete_op *x = delete_of(s);
+
+    if (x->removal)
+        agx_op_cancel(&x->removal->op, AGX_CANCELLED);
+}
+
+static void delete_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_task *t = agx_task_of(s);
+    struct agx_docker_box *box = agx_docker_box_of(t);
+
+    agx_task_leave(t);
+    if (!error && !t->base.backend->closing)
+        agx_docker_box_drop(box);
+    agx_task_ended(s, error);
+}
+
+static const struct agx_op_state delete_states[] = {
+    [DELETE_REMOVE] = { "remove", enter_remove, agx_step_cancel },
+    [DELETE_SETTLE] = { "settle", enter_settle, agx_step_cancel },
+};
+
+static const struct agx_step_kind delete_kind = {
+    .op = { "docker-delete", delete_states, AGX_ARRAY_LEN(delete_states), agx_step_finish },
+    .cancel = cancel_delete,
+    .ended = delete_ended,
+};
+
+const struct agx_docker_verb agx_docker_verb_delete = {
+    .task = { &delete_kind, sizeof(struct delete_op), agx_docker_task_calm, NULL },
+    .heard = agx_docker_task_wake,
+};

@@ -1,0 +1,112 @@
+/*
+ * op_stop.c: stop, and halt, which also takes it that there is nothing.
+ *
+ *     LIST --> STOP --> SETTLE --> done
+ */
+#include "backend/docker/census.h"
+
+#include "base/banned.h"
+
+enum { STOP_DONE = AGX_OP_DONE, STOP_LIST, STOP_STOP, STOP_SETTLE };
+
+struct stop_op {
+    struct agx_task task;
+    struct agx_docker_census found;
+};
+
+static struct stop_op *stop_of(struct agx_op *op)
+{
+    return container_of(agx_task_of(agx_step_of(op)), struct stop_op, task);
+}
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    struct stop_op *x = stop_of(&s->op);
+
+    (void)tag;
+    if (!error)
+        (void)!agx_docker_census_add(&x->found, agx_docker_by(s), answer->json, &error);
+    if (!error && !agx_docker_census_primary(&x->found) && x->task.verb == AGX_DO_STOP)
+        (void)agx_error_set(&error, AGX_NOT_FOUND, "there is no sandbox '%s'", x->task.sandbox.id);
+    agx_step_fail(s, &error);
+}
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct stop_op *x = stop_of(op);
+    int r = agx_docker_census_ask(&x->task.step, x->task.sandbox.id, false, on_listed, err);
+
+    return agx_step_wait(&x->task.step, r, STOP_STOP, err);
+}
+
+static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                       struct agx_error *error)
+{
+    (void)tag;
+    (void)answer;
+    if (error && error->code == AGX_NOT_FOUND)
+        agx_error_freep(&error); /* removed meanwhile: it does not run */
+    agx_step_fail(s, &error);
+}
+
+/* Side by side, also those that stand: one may be about to start again by itself. */
+static int enter_stop(struct agx_op *op, struct agx_error **err)
+{
+    struct stop_op *x = stop_of(op);
+    const uint64_t grace_ms = x->task.grace_ms;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < x->found.len; i++) {
+        const struct agx_docker_found *f = &x->found.items[i];
+
+        if (f->status == AGX_DOCKER_CREATED)
+            continue;
+        r = agx_docker_ask(&x->task.step,
+                           &(struct agx_docker_question){
+                               .request = { .method = "POST",
+                                            .what = "stop container",
+                                            .deadline_ms = grace_ms + AGX_DOCKER_STOP_MORE_MS },
+                               .path = agx_docker_path("/containers/%s/stop?t=%u", f->id,
+                                                       agx_docker_grace_s(grace_ms)),
+                               .answered = on_stopped },
+                           err);
+    }
+    return agx_step_wait(&x->task.step, r, STOP_SETTLE, err);
+}
+
+static int enter_settle(struct agx_op *op, struct agx_error **err)
+{
+    (void)err;
+    return agx_docker_task_settle(agx_task_of(agx_step_of(op)), STOP_DONE);
+}
+
+static void stop_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_docker_box *box = agx_docker_box_of(agx_task_of(s));
+
+    if (!error && box->state != AGX_DOCKER_BOX_DOWN && !agx_docker_by(s)->base.closing)
+        agx_docker_box_down(box, NULL);
+    agx_task_ended(s, error);
+}
+
+static void stop_free(struct agx_task *t)
+{
+    agx_docker_census_done(&container_of(t, struct stop_op, task)->found);
+}
+
+static const struct agx_op_state stop_states[] = {
+    [STOP_LIST] = { "list", enter_list, agx_step_cancel },
+    [STOP_STOP] = { "stop", enter_stop, agx_step_cancel },
+    [STOP_SETTLE] = { "settle", enter_settle, agx_step_cancel },
+};
+
+static const struct agx_step_kind stop_kind = {
+    .op = { "docker-stop", stop_states, AGX_ARRAY_LEN(stop_states), agx_step_finish },
+    .ended = stop_ended,
+};
+
+const struct agx_docker_verb agx_docker_verb_stop = {
+    .task = { &stop_kind, sizeof(struct stop_op), agx_docker_task_calm, stop_free },
+    .heard = agx_docker_task_wake,
+};

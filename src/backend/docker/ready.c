@@ -1,0 +1,315 @@
+/*
+ * ready.c: keeps networks ready, one step for the backend's whole life.
+ *
+ *     LIST --> SWEEP --> MAKE --> FENCE --> MAKE ... --> REST --> MAKE
+ *                          |        |                     ^
+ *                          +--------+-- a failure --------+   for a while
+ *
+ * Made one after the other, and only some time after one was taken: the create that took it has the
+ * engine for itself.
+ */
+#include "backend/docker/ready.h"
+
+#include "backend/docker/body.h"
+#include "backend/docker/census.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+/* Ids of sandboxes have no dot. */
+#define PREFIX "agentix.ready-"
+
+enum { READY_DONE = AGX_OP_DONE, READY_LIST, READY_SWEEP, READY_MAKE, READY_FENCE, READY_REST };
+
+struct agx_docker_ready {
+    struct agx_step step;
+    json_t *networks, *containers;      /* the lists of the beginning */
+    struct agx_docker_net making;       /* the one that is being made */
+    struct agx_docker_fencing *fencing; /* of it */
+    bool failed;                        /* the last one could not be made */
+    bool resting;                       /* for a take */
+    size_t len;
+    struct agx_docker_net items[]; /* room for networks_ready */
+};
+
+static struct agx_docker_ready *ready_of(struct agx_step *s)
+{
+    return container_of(s, struct agx_docker_ready, step);
+}
+
+bool agx_docker_ready_is(const char *network)
+{
+    return network && agx_str_starts(agx_str_from(network), AGX_STR(PREFIX));
+}
+
+/* ---- what an earlier daemon left ---- */
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    struct agx_docker_ready *x = ready_of(s);
+
+    if (error)
+        agx_error_free(error); /* then nothing is swept this time */
+    else
+        *(tag == 0 ? &x->networks : &x->containers) = json_incref(answer->json);
+}
+
+/* All containers, whoever made them: one of another could be on a network of ours. */
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), NULL);
+    struct agx_docker_question q = { .request = { .method = "GET" }, .answered = on_listed };
+    int r;
+
+    if (!filters)
+        return agx_step_wait(s, agx_text_no_memory(err), READY_SWEEP, err);
+    q.request.what = "list networks";
+    q.path = agx_docker_path("/networks?filters=%s", filters);
+    r = agx_docker_ask(s, &q, err);
+    if (r == 0) {
+        q.request.what = "list containers";
+        q.path = agx_docker_path("/containers/json?all=1");
+        q.tag = 1;
+        r = agx_docker_ask(s, &q, err);
+    }
+    return agx_step_wait(s, r, READY_SWEEP, err);
+}
+
+static bool is_used(const json_t *containers, const char *name, const char *id)
+{
+    const json_t *c;
+    size_t i;
+
+    json_array_foreach(containers, i, c)
+    {
+        const char *mode =
+            json_string_value(json_object_get(json_object_get(c, "HostConfig"), "NetworkMode"));
+        const json_t *on = json_object_get(json_object_get(c, "NetworkSettings"), "Networks");
+
+        if (agx_text_eq(mode, name) || agx_text_eq(mode, id) || json_object_get(on, name))
+            return true;
+    }
+    return false;
+}
+
+static void on_swept(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+                     struct agx_error *error)
+{
+    const json_t *network = json_array_get(ready_of(s)->networks, i);
+    const char *name = json_string_value(json_object_get(network, "Name"));
+    int r = error ? -(int)error->code : 0;
+
+    (void)answer;
+    if (r == 0 && agx_docker_by(s)->fence)
+        r = agx_fence_remove(agx_docker_by(s)->fence, name, NULL, NULL, NULL, &error);
+    if (r < 0)
+        AGX_LOG(AGX_LOG_DEBUG, "docker.network_not_removed", AGX_F_STR("network", name),
+                AGX_F_ERR(error));
+    agx_error_free(error); /* the next daemon tries again */
+}
+
+static int enter_sweep(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_ready *x = ready_of(s);
+    const json_t *network;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach(x->containers ? x->networks : NULL, i, network)
+    {
+        const char *name = json_string_value(json_object_get(network, "Name"));
+        const char *id = json_string_value(json_object_get(network, "Id"));
+
+        if (r == 0 && id && agx_docker_ready_is(name) && !is_used(x->containers, name, id))
+            r = agx_docker_ask(s,
+                               &(struct agx_docker_question){
+                                   .request = { .method = "DELETE", .what = "remove network" },
+                                   .path = agx_docker_path("/networks/%s", id),
+                                   .answered = on_swept,
+                                   .tag = i },
+                               err);
+    }
+    return agx_step_wait(s, r, agx_docker_by(s)->networks_ready > 0 ? READY_MAKE : READY_DONE, err);
+}
+
+static void drop_lists(struct agx_docker_ready *x)
+{
+    json_decref(x->networks);
+    json_decref(x->containers);
+    x->networks = x->containers = NULL;
+}
+
+/* ---- making one ---- */
+
+/* It is made again later. */
+static void put_off(struct agx_step *s, struct agx_error *error)
+{
+    AGX_LOG(AGX_LOG_DEBUG, "docker.network_not_ready", AGX_F_ERR(error));
+    agx_error_free(error);
+    ready_of(s)->failed = true;
+    s->then = READY_REST;
+}
+
+static void on_made(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                    struct agx_error *error)
+{
+    (void)tag;
+    (void)answer;
+    if (error)
+        put_off(s, error);
+}
+
+static int ask_for_one(struct agx_docker_ready *x, struct agx_error **err)
+{
+    struct agx_docker *d = agx_docker_by(&x->step);
+    _cleanup_json_ json_t *body = NULL;
+    char subnet[AGX_SUBNET_TEXT];
+    int r = agx_docker_net_plan(d, &x->making, subnet, err);
+
+    (void)snprintf(x->making.name, sizeof(x->making.name), PREFIX "%s", x->making.bridge);
+    if (r == 0)
+        r = agx_docker_body_ready(&d->maker, x->making.name, subnet, x->making.bridge, &body, err);
+    if (r < 0)
+        return r;
+    return agx_docker_ask(
+        &x->step,
+        &(struct agx_docker_question){
+            .request = { .method = "POST", .what = "make a network", .body = body },
+            .path = agx_docker_path("/networks/create"),
+            .answered = on_made,
+            .makes = true },
+        err);
+}
+
+static int enter_make(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_ready *x = ready_of(s);
+    struct agx_error *why = NULL;
+
+    drop_lists(x);
+    x->failed = false;
+    s->then = READY_FENCE;
+    if (x->len == agx_docker_by(s)->networks_ready)
+        s->then = READY_REST;
+    else if (ask_for_one(x, &why) < 0)
+        put_off(s, why);
+    return agx_step_wait(s, 0, s->then, err);
+}
+
+static void on_fenced(void *user, struct agx_error *error)
+{
+    struct agx_docker_ready *x = user;
+
+    x->fencing = NULL;
+    if (error)
+        put_off(&x->step, error); /* nobody gets it; the next daemon removes it */
+    else
+        x->items[x->len++] = x->making;
+    agx_step_arrive(&x->step);
+}
+
+static int enter_fence(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_ready *x = ready_of(s);
+    struct agx_error *why = NULL;
+    int r = agx_docker_fence_put(agx_docker_by(s), x->making.name, &x->making, NULL, on_fenced, x,
+                                 &x->fencing, &why);
+
+    s->then = READY_MAKE;
+    if (r == 0)
+        agx_step_hold(s);
+    else if (r < 0)
+        put_off(s, why);
+    else
+        x->items[x->len++] = x->making; /* isolation is off */
+    return agx_step_wait(s, 0, s->then, err);
+}
+
+/* ---- until one is taken ---- */
+
+static int enter_rest(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct agx_docker_ready *x = ready_of(s);
+
+    if (x->failed) {
+        agx_step_pause(s, AGX_DOCKER_NETWORK_AGAIN_MS);
+    } else {
+        x->resting = true;
+        agx_step_hold(s);
+    }
+    return agx_step_wait(s, 0, READY_MAKE, err);
+}
+
+bool agx_docker_ready_take(struct agx_docker *d, struct agx_docker_net *ret)
+{
+    struct agx_docker_ready *x = d->ready;
+
+    if (!x || x->len == 0)
+        return false;
+    *ret = x->items[--x->len];
+    if (x->resting) {
+        x->resting = false;
+        agx_step_pause(&x->step, AGX_DOCKER_NETWORK_LATER_MS);
+        agx_step_arrive(&x->step);
+    }
+    return true;
+}
+
+/* ---- the whole ---- */
+
+static void cancel_ready(struct agx_step *s)
+{
+    struct agx_docker_ready *x = ready_of(s);
+
+    if (x->fencing) {
+        agx_docker_fence_abandon(AGX_TAKE_PTR(x->fencing));
+        agx_step_arrive(s);
+    }
+    if (x->resting) {
+        x->resting = false;
+        agx_step_arrive(s);
+    }
+}
+
+static void ready_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_docker_ready *x = ready_of(s);
+
+    agx_error_free(error);
+    agx_docker_by(s)->ready = NULL;
+    drop_lists(x);
+    free(x);
+}
+
+static const struct agx_op_state ready_states[] = {
+    [READY_LIST] = { "list", enter_list, agx_step_cancel },
+    [READY_SWEEP] = { "sweep", enter_sweep, agx_step_cancel },
+    [READY_MAKE] = { "make", enter_make, agx_step_cancel },
+    [READY_FENCE] = { "fence", enter_fence, agx_step_cancel },
+    [READY_REST] = { "rest", enter_rest, agx_step_cancel },
+};
+
+static const struct agx_step_kind ready_kind = {
+    .op = { "docker-ready", ready_states, AGX_ARRAY_LEN(ready_states), agx_step_finish },
+    .cancel = cancel_ready,
+    .ended = ready_ended,
+};
+
+void agx_docker_ready_begin(struct agx_docker *d)
+{
+    struct agx_docker_ready *x;
+
+    if (d->ready_begun || d->base.closing)
+        return;
+    d->ready_begun = true;
+    x = agx_alloc(sizeof(*x) + d->networks_ready * sizeof(x->items[0]));
+    d->ready = x;
+    agx_step_start(&x->step, &ready_kind, &d->steps, "networks", 0);
+}

@@ -1,0 +1,152 @@
+/*
+ * twins.c: removes second networks.
+ *
+ *     LIST --> REMOVE --> done
+ */
+#include "backend/docker/twins.h"
+
+#include "backend/docker/census.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { TWINS_DONE = AGX_OP_DONE, TWINS_LIST, TWINS_REMOVE };
+
+struct twins {
+    struct agx_step step;
+    char *id;
+    const struct agx_task *task; /* not read, only compared */
+    agx_done_fn done;
+    void *user;
+    struct agx_docker_census found;
+};
+
+static struct twins *twins_of(struct agx_step *s)
+{
+    return container_of(s, struct twins, step);
+}
+
+static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                      struct agx_error *error)
+{
+    (void)tag;
+    if (!error)
+        (void)!agx_docker_census_add(&twins_of(s)->found, agx_docker_by(s), answer->json, &error);
+    agx_step_fail(s, &error);
+}
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    int r = agx_docker_census_ask(s, twins_of(s)->id, true, on_listed, err);
+
+    return agx_step_wait(s, r, TWINS_REMOVE, err);
+}
+
+/* A container of it is in this network, or will be when it is started. */
+static bool is_used(const struct agx_docker_census *c, const char *network)
+{
+    for (size_t i = 0; i < c->len; i++) {
+        if (agx_text_eq(c->items[i].network_id, network))
+            return true;
+    }
+    return false;
+}
+
+/* The network that stays where none is in use; NULL: there is one that is. */
+static const char *spared(const struct agx_docker_census *c)
+{
+    const char *first = NULL;
+
+    for (size_t i = 0; i < c->len; i++) {
+        if (c->items[i].component != AGX_DOCKER_NETWORK)
+            continue;
+        if (is_used(c, c->items[i].id))
+            return NULL;
+        first = first ? first : c->items[i].id;
+    }
+    return first;
+}
+
+/* One that is gone, or that somebody uses after all, is no matter. */
+static void on_removed(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+                       struct agx_error *error)
+{
+    const struct twins *x = twins_of(s);
+
+    (void)answer;
+    if (error)
+        AGX_LOG(AGX_LOG_DEBUG, "docker.network_not_removed", AGX_F_STR("sandbox", x->id),
+                AGX_F_ERR(error));
+    else
+        AGX_LOG(AGX_LOG_INFO, "docker.second_network_removed", AGX_F_STR("sandbox", x->id),
+                AGX_F_STR("network", x->found.items[i].id));
+    agx_error_free(error);
+}
+
+static int enter_remove(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct twins *x = twins_of(s);
+    const struct agx_docker_box *box = agx_docker_box_find(agx_docker_by(s), x->id);
+    const char *stays = spared(&x->found);
+    int r = 0;
+
+    if (box && box->task && box->task != x->task)
+        return agx_step_wait(s, 0, TWINS_DONE, err);
+    for (size_t i = 0; r == 0 && i < x->found.len; i++) {
+        const struct agx_docker_found *f = &x->found.items[i];
+
+        if (f->component == AGX_DOCKER_NETWORK && f->id != stays && !is_used(&x->found, f->id))
+            r = agx_docker_ask(s,
+                               &(struct agx_docker_question){
+                                   .request = { .method = "DELETE", .what = "remove network" },
+                                   .path = agx_docker_path("/networks/%s", f->id),
+                                   .answered = on_removed,
+                                   .tag = i },
+                               err);
+    }
+    return agx_step_wait(s, r, TWINS_DONE, err);
+}
+
+static void twins_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct twins *x = twins_of(s);
+
+    if (x->done) {
+        x->done(x->user, error);
+    } else {
+        if (error)
+            AGX_LOG(AGX_LOG_DEBUG, "docker.networks_not_looked_at", AGX_F_STR("sandbox", x->id),
+                    AGX_F_ERR(error));
+        agx_error_free(error);
+    }
+    agx_docker_census_done(&x->found);
+    free(x->id);
+    free(x);
+}
+
+static const struct agx_op_state twins_states[] = {
+    [TWINS_LIST] = { "list", enter_list, agx_step_cancel },
+    [TWINS_REMOVE] = { "remove", enter_remove, agx_step_cancel },
+};
+
+static const struct agx_step_kind twins_kind = {
+    .op = { "docker-twins", twins_states, AGX_ARRAY_LEN(twins_states), agx_step_finish },
+    .ended = twins_ended,
+};
+
+struct agx_step *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
+                                         const struct agx_task *task, agx_done_fn done, void *user)
+{
+    struct twins *x = agx_new(struct twins);
+
+    if (agx_text_set(&x->id, sandbox_id, NULL) < 0)
+        abort();
+    x->task = task;
+    x->done = done;
+    x->user = user;
+    agx_step_start(&x->step, &twins_kind, &d->steps, x->id, 0);
+    return &x->step;
+}

@@ -1,0 +1,45 @@
+/*
+ * where.h: which Docker Engine, found as its own command line finds it.
+ *
+ * In this order: what our target says ("unix:///run/docker.sock"), DOCKER_HOST, the context that
+ * DOCKER_CONTEXT names, or `currentContext` of config.json, and else /var/run/docker.sock. Unix
+ * sockets and TCP, plain or with TLS; ssh:// and npipe:// are refused by name.
+ */
+#ifndef AGX_BACKEND_DOCKER_WHERE_H
+#define AGX_BACKEND_DOCKER_WHERE_H
+
+#include "base/error.h"
+
+/* Values of the environment; each may be NULL, and an empty one counts as not set. Borrowed: main()
+ * reads them. */
+struct agx_docker_env {
+    const char *host;        /* DOCKER_HOST */
+    const char *context;     /* DOCKER_CONTEXT */
+    const char *config;      /* DOCKER_CONFIG: the directory of config.json */
+    const char *cert_path;   /* DOCKER_CERT_PATH */
+    const char *tls_verify;  /* DOCKER_TLS_VERIFY */
+    const char *api_version; /* DOCKER_API_VERSION */
+    const char *home;        /* HOME */
+    const char *path;        /* PATH, where credential helpers are */
+    const char *const *all;  /* the whole environment, for those; ends with NULL */
+};
+
+struct agx_docker_where {
+    char *host;                           /* as people write it: "unix:///var/run/docker.sock" */
+    char *unix_socket;                    /* its path; NULL: TCP */
+    char *base;                           /* "http://engine", "https://host:2376" */
+    char *ca_file, *cert_file, *key_file; /* with TLS, those that there are */
+    bool insecure;                        /* TLS without a look at its certificate */
+    bool is_local;                        /* a Unix socket: the engine is on this machine */
+};
+
+/* `target` is what stands behind "docker:"; NULL or empty: the environment says. *ret_where is
+ * written on success only. */
+int agx_docker_where_find(const char *target, const struct agx_docker_env *env,
+                          struct agx_docker_where *ret_where,
+                          struct agx_error **err) AGX_MUST_CHECK;
+
+/* Accepts NULL and a half-built one. */
+void agx_docker_where_done(struct agx_docker_where *w);
+
+#endif
