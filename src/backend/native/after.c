@@ -1,0 +1,293 @@
+/*
+ * after.c: what follows a create by itself: a companion becomes healthy, then its commands run in
+ * the primary.
+ *
+ *     REST --> PROBE --> RUN, one command after the other --> done
+ *       ^        |
+ *       +--------+  not healthy yet, until its budget is used up
+ *
+ * As agents-sandbox has it, nobody waits for it and nobody is told: a failure ends it, and a stop
+ * or delete of the sandbox cancels it. A resume does not run it again. The healthcheck is a command
+ * in the companion, run by its init.
+ */
+#include "backend/native/native_internal.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/banned.h"
+
+enum { AFTER_DONE = AGX_OP_DONE, AFTER_REST, AFTER_PROBE, AFTER_RUN };
+
+#define NS_PER_MS 1000000
+
+struct agx_native_after {
+    struct agx_step step;
+    struct agx_native_after *prev, *next; /* of the box */
+    struct agx_native_box *box;           /* NULL: it went */
+    struct agx_native *native;
+    size_t part;
+    struct agx_companion companion; /* a copy; its healthcheck is the one that counts */
+    struct agx_attend *attend;      /* of the companion, for its healthcheck */
+    uint64_t begun_ms, until_ms;
+    unsigned probes;
+    size_t at; /* the command that runs */
+    struct agx_backend_op *op;
+};
+
+static struct agx_native_after *after_of(struct agx_op *op)
+{
+    return container_of(agx_step_of(op), struct agx_native_after, step);
+}
+
+static uint64_t now_ms(const struct agx_native_after *x)
+{
+    return uv_now(agx_loop_uv(x->native->base.loop));
+}
+
+static bool is_over(const struct agx_native_after *x)
+{
+    return !x->box || x->native->base.closing;
+}
+
+/* ---- health ---- */
+
+static uint64_t span_ms(int64_t ns, uint64_t otherwise)
+{
+    return ns > 0 ? (uint64_t)ns / NS_PER_MS : otherwise;
+}
+
+/* How long until the next look: often while it starts, if the healthcheck says so. */
+static uint64_t rest_ms(const struct agx_native_after *x)
+{
+    const struct agx_healthcheck *h = &x->companion.healthcheck;
+    const uint64_t start = span_ms(h->start_period_ns, 0);
+
+    if (x->probes == 0)
+        return 0;
+    return now_ms(x) - x->begun_ms < start ? span_ms(h->start_interval_ns, AGX_HEALTH_START_MS)
+                                           : span_ms(h->interval_ns, AGX_HEALTH_INTERVAL_MS);
+}
+
+static int enter_rest(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_after *x = after_of(op);
+    const struct agx_healthcheck *h = &x->companion.healthcheck;
+    int r = 0;
+
+    if (!is_over(x) && !agx_native_part_runs(x->box, x->part))
+        r = agx_error_set(err, AGX_FAILED_PRECONDITION, "it does not run");
+    else if (h->set && strcmp(h->test.len > 0 ? h->test.items[0] : "NONE", "NONE") == 0)
+        r = agx_error_set(err, AGX_FAILED_PRECONDITION, "it has no healthcheck");
+    else if (now_ms(x) >= x->until_ms && x->probes > 0)
+        r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "it did not become healthy");
+    if (r == 0 && h->set)
+        agx_step_pause(&x->step, rest_ms(x));
+    return agx_step_wait(&x->step, r, h->set ? AFTER_PROBE : AFTER_RUN, err);
+}
+
+static void on_probed(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
+{
+    struct agx_native_after *x = user;
+
+    (void)output;
+    x->op = NULL;
+    if (!error && exit_code == 0)
+        x->step.then = AFTER_RUN;
+    agx_error_free(error); /* it may be better the next time */
+    agx_step_arrive(&x->step);
+}
+
+/* "CMD", word, ...; "CMD-SHELL", text. */
+static int probe_words(const struct agx_words *test, struct agx_words *ret, struct agx_error **err)
+{
+    int r = 0;
+
+    if (strcmp(test->items[0], "CMD-SHELL") == 0) {
+        r = agx_words_add(ret, AGX_STR("/bin/sh"), err);
+        if (r == 0)
+            r = agx_words_add(ret, AGX_STR("-c"), err);
+    }
+    for (size_t i = 1; r == 0 && i < test->len; i++)
+        r = agx_words_add(ret, agx_str_from(test->items[i]), err);
+    return r;
+}
+
+static int open_attend(struct agx_native_after *x, struct agx_error **err)
+{
+    const struct agx_native_part_state *s = &x->box->state.parts[x->part];
+    const struct agx_attend_config c = {
+        .backend = &x->native->base, .sandbox_id = x->box->id, .exec_user = s->user, .cwd = s->cwd
+    };
+    int r = agx_attend_open(&c, &x->attend, err);
+
+    if (r < 0)
+        return r;
+    x->native->n_open++;
+    return agx_attend_up_pidfd(x->attend, agx_native_part_pidfd(&x->box->parts[x->part]), err);
+}
+
+static int enter_probe(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_after *x = after_of(op);
+    _cleanup_(agx_words_done) struct agx_words words = { 0 };
+    char name[32];
+    int r;
+
+    if (is_over(x) || !agx_native_part_runs(x->box, x->part))
+        return agx_step_wait(&x->step, 0, AFTER_DONE, err);
+    (void)snprintf(name, sizeof(name), "health-%u", x->probes++);
+    r = x->attend ? 0 : open_attend(x, err);
+    if (r == 0)
+        r = probe_words(&x->companion.healthcheck.test, &words, err);
+    if (r == 0)
+        r = agx_attend_run(x->attend, &(struct agx_attend_run){ .name = name, .command = &words },
+                           on_probed, x, &x->op, err);
+    if (r == 0)
+        agx_step_hold(&x->step);
+    return agx_step_wait(&x->step, r, AFTER_REST, err);
+}
+
+/* ---- commands ---- */
+
+static void on_ran(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
+{
+    struct agx_native_after *x = user;
+
+    x->op = NULL;
+    if (!error && exit_code != 0)
+        (void)agx_error_set(&error, AGX_FAILED_PRECONDITION, "exit code %" PRId32 ": %.*s",
+                            exit_code, AGX_STR_ARG(output));
+    x->at++;
+    agx_step_fail(&x->step, &error);
+    agx_step_arrive(&x->step);
+}
+
+static int run_one(struct agx_native_after *x, struct agx_error **err)
+{
+    const char *text = x->companion.post_start_on_primary.items[x->at];
+    _cleanup_(agx_words_done) struct agx_words command = { 0 };
+    char name[64];
+    int r;
+
+    (void)snprintf(name, sizeof(name), "after-%.40s-%zu", x->companion.name, x->at);
+    if ((r = agx_words_add(&command, AGX_STR("sh"), err)) < 0 ||
+        (r = agx_words_add(&command, AGX_STR("-lc"), err)) < 0 ||
+        (r = agx_words_add(&command, agx_str_from(text), err)) < 0)
+        return r;
+    r = agx_attend_run(
+        x->box->attend,
+        &(struct agx_attend_run){ .name = name, .command = &command, .envs = &x->companion.envs },
+        on_ran, x, &x->op, err);
+    if (r == 0)
+        agx_step_hold(&x->step);
+    return r;
+}
+
+static int enter_run(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_after *x = after_of(op);
+
+    if (is_over(x) || x->at == x->companion.post_start_on_primary.len)
+        return agx_step_wait(&x->step, 0, AFTER_DONE, err);
+    return agx_step_wait(&x->step, run_one(x, err), AFTER_RUN, err);
+}
+
+/* ---- the whole ---- */
+
+static void cancel_after(struct agx_step *s)
+{
+    struct agx_native_after *x = after_of(&s->op);
+
+    if (!x->op)
+        return;
+    agx_backend_abandon(x->op);
+    x->op = NULL;
+    agx_step_arrive(s);
+}
+
+static void leave_box(struct agx_native_after *x)
+{
+    if (!x->box)
+        return;
+    *(x->prev ? &x->prev->next : &x->box->afters) = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    x->box = NULL;
+}
+
+static void after_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_native_after *x = after_of(&s->op);
+
+    if (error)
+        AGX_LOG(AGX_LOG_DEBUG, "native.post_start_failed",
+                AGX_F_STR("companion", x->companion.name), AGX_F_ERR(error));
+    agx_error_free(error);
+    leave_box(x);
+    agx_attend_close(x->attend, agx_native_on_closed, x->native);
+    agx_companion_done(&x->companion);
+    free(x);
+}
+
+static const struct agx_op_state after_states[] = {
+    [AFTER_REST] = { "rest", enter_rest, agx_step_cancel },
+    [AFTER_PROBE] = { "probe", enter_probe, agx_step_cancel },
+    [AFTER_RUN] = { "run", enter_run, agx_step_cancel },
+};
+
+static const struct agx_step_kind after_kind = {
+    .op = { "native-after", after_states, AGX_ARRAY_LEN(after_states), agx_step_finish },
+    .cancel = cancel_after,
+    .ended = after_ended,
+};
+
+/* That of the spec counts, else that of the image. */
+static int choose_healthcheck(struct agx_native_after *x, const struct agx_image *image)
+{
+    struct agx_healthcheck *h = &x->companion.healthcheck;
+    const struct agx_healthcheck *from = image ? &image->config.healthcheck : NULL;
+
+    if (h->set || !from || !from->set)
+        return 0;
+    *h = *from;
+    h->test = (struct agx_words){ 0 };
+    return agx_words_copy(&h->test, &from->test, NULL);
+}
+
+void agx_native_after_start(struct agx_native_box *box, size_t part,
+                            const struct agx_companion *companion)
+{
+    struct agx_native_after *x;
+
+    if (companion->post_start_on_primary.len == 0)
+        return;
+    x = agx_new(struct agx_native_after);
+    x->native = box->native;
+    x->part = part;
+    if (agx_companion_copy(&x->companion, companion, NULL) < 0 ||
+        choose_healthcheck(x, box->parts[part].image) < 0)
+        abort();
+    x->begun_ms = now_ms(x);
+    x->until_ms =
+        x->begun_ms + (uint64_t)agx_healthcheck_budget_ns(&x->companion.healthcheck) / NS_PER_MS;
+    x->box = box;
+    x->next = box->afters;
+    if (x->next)
+        x->next->prev = x;
+    box->afters = x;
+    agx_step_start(&x->step, &after_kind, &x->native->steps, x->companion.name, 0);
+}
+
+void agx_native_after_cancel(struct agx_native_box *box)
+{
+    while (box->afters) {
+        struct agx_native_after *x = box->afters;
+
+        leave_box(x);
+        agx_op_cancel(&x->step.op, AGX_CANCELLED);
+    }
+}

@@ -1,0 +1,78 @@
+/*
+ * forward.h: declared ports, and names where only the host can ask for them, by a process of its
+ * own for each sandbox that needs it: agentix-forward (src/forward/).
+ *
+ *     agx_forward_bind(ports, n, &sockets, err);   before anything is made: a port may be taken
+ *     agx_forward_start(loop, &params, done, user, &forward, err);        when PID 1 is there
+ *     agx_forward_watch(forward, ended, user);
+ *     agx_forward_stop(forward);
+ *
+ * For ports it listens on 127.0.0.1 of the host and connects inside the sandbox's network, to the
+ * sandbox's own address: whatever listens there on all addresses is reached, as behind an engine's
+ * published port. For names (resolv.h) it listens inside and connects from the host, to one server.
+ *
+ * It outlives the daemon, and ends when the sandbox's PID 1 does. Loop thread only.
+ */
+#ifndef AGX_BACKEND_NATIVE_FORWARD_H
+#define AGX_BACKEND_NATIVE_FORWARD_H
+
+#include "backend/native/proc.h"
+#include "core/spec.h"
+#include "loop/loop.h"
+
+struct agx_forward;
+
+/* Sockets that are bound, one for each port and in its order; tcp ones listen: who connects from
+ * then on waits until the process is there. */
+struct agx_forward_sockets {
+    int *fds;
+    size_t n;
+};
+
+/* -AGX_ALREADY_EXISTS names a port that is taken, -AGX_FAILED_PRECONDITION a protocol that is not
+ * forwarded (sctp). Nothing is left open after a failure. */
+int agx_forward_bind(const struct agx_port *ports, size_t n, struct agx_forward_sockets *ret,
+                     struct agx_error **err) AGX_MUST_CHECK;
+void agx_forward_sockets_done(struct agx_forward_sockets *s);
+
+/* All borrowed for the call. */
+struct agx_forward_params {
+    const char *program; /* agentix-forward */
+    int net_fd;          /* the sandbox's network namespace */
+    int pidfd;           /* the sandbox's PID 1 */
+    /* Either ports: the sandbox's address ("10.213.0.2"; "127.0.0.1" without a network), the ports,
+     * and their sockets. */
+    const char *address;
+    const struct agx_port *ports;
+    const struct agx_forward_sockets *sockets;
+    /* Or names: the server that the host asks; agx_resolv's `upstream`. */
+    const char *dns;
+};
+
+/* `done` tells that it is at work, or why not; in both cases stop or free follows. */
+int agx_forward_start(struct agx_loop *l, const struct agx_forward_params *params, agx_done_fn done,
+                      void *user, struct agx_forward **ret_forward,
+                      struct agx_error **err) AGX_MUST_CHECK;
+
+/* One that an earlier daemon started. -AGX_NOT_FOUND when it is gone, or when the process is
+ * another: then start one anew (its ports are free again, and to be bound first). */
+int agx_forward_adopt(struct agx_loop *l, const struct agx_native_proc *proc,
+                      struct agx_forward **ret_forward, struct agx_error **err) AGX_MUST_CHECK;
+
+/* For one that was just started or adopted: `ended` tells, once and never inside a call, that it
+ * was at work and ended by itself, so that its ports are free. Stop or free follows. */
+typedef void (*agx_forward_ended_fn)(void *user);
+void agx_forward_watch(struct agx_forward *f, agx_forward_ended_fn ended, void *user);
+
+/* What finds it again: to be kept with the sandbox's state. Borrowed; lives as long as `f`. */
+const struct agx_native_proc *agx_forward_proc(const struct agx_forward *f);
+
+/* Ends the process; its ports are free when the kernel has seen it. Neither `done` nor `ended`
+ * comes any more. Returns NULL and accepts it. */
+struct agx_forward *agx_forward_stop(struct agx_forward *f);
+
+/* Forgets it: it goes on. Neither `done` nor `ended` comes any more. Returns NULL and accepts it.
+ */
+struct agx_forward *agx_forward_free(struct agx_forward *f);
+
+#endif

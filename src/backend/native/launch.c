@@ -1,0 +1,250 @@
+/*
+ * launch.c: see launch.h.
+ *
+ * Two things end by themselves and are waited for before the memory goes: the child and the handle
+ * of the report socket.
+ */
+#include "backend/native/launch.h"
+
+#include "backend/native/compose.h"
+#include "backend/native/initsock.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "loop/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/banned.h"
+
+struct agx_launch {
+    struct agx_launch_ops ops;
+    void *user;
+    struct agx_child *child; /* NULL: it has ended */
+    int socket;
+    uv_poll_t poll;
+    bool polls; /* the handle is open */
+    bool closing;
+    void (*closed)(void *user);
+    void *closed_user;
+};
+
+/* ---- the end ---- */
+
+static void settle(struct agx_launch *x)
+{
+    if (!x->closing || x->child || x->polls)
+        return;
+    if (x->closed)
+        x->closed(x->closed_user);
+    free(x);
+}
+
+static void on_poll_closed(uv_handle_t *h)
+{
+    struct agx_launch *x = container_of((uv_poll_t *)h, struct agx_launch, poll);
+
+    x->polls = false;
+    settle(x);
+}
+
+static void hang_up(struct agx_launch *x)
+{
+    if (x->socket < 0)
+        return;
+    uv_close((uv_handle_t *)&x->poll, on_poll_closed);
+    (void)close(AGX_TAKE_FD(x->socket));
+}
+
+struct agx_launch *agx_launch_close(struct agx_launch *x, void (*closed)(void *user), void *user)
+{
+    if (!x)
+        return NULL;
+    x->closing = true;
+    x->closed = closed;
+    x->closed_user = user;
+    if (x->child)
+        agx_child_kill(x->child, SIGKILL);
+    hang_up(x);
+    return NULL;
+}
+
+/* Takes the error. */
+static void fail(struct agx_launch *x, struct agx_error *error)
+{
+    hang_up(x);
+    x->ops.failed(x->user, error);
+}
+
+/* Its reports say what went wrong; one that ends without any is noticed on the socket. */
+static void on_child_exit(void *user, const struct agx_child_status *status)
+{
+    struct agx_launch *x = user;
+
+    (void)status;
+    x->child = NULL;
+    settle(x);
+}
+
+/* ---- reports ---- */
+
+/* The first descriptor that came along, or -1; others are closed. */
+static int take_fd(struct msghdr *m)
+{
+    int ret = -1;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (ret < 0)
+                ret = fd;
+            else
+                (void)close(fd);
+        }
+    }
+    return ret;
+}
+
+/* 1: a packet; 0: not now; negative: there will be none. */
+static int receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
+                   struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(AGX_PLAN_REPORT_FDS_MAX * sizeof(int))];
+    } control;
+    struct iovec iov = { buf, AGX_PLAN_REPORT_MAX };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    ssize_t n = recvmsg(x->socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    int r;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return agx_error_set(err, AGX_INTERNAL, "agentix-init ended without a report");
+    *ret_fd = take_fd(&m);
+    r = agx_plan_report_decode((struct agx_str){ (const char *)buf, (size_t)n }, ret, err);
+    if (r < 0) {
+        agx_closep(ret_fd);
+        return agx_error_wrap(err, r, "read a report of agentix-init");
+    }
+    return 1;
+}
+
+static void on_readable(uv_poll_t *h, int status, int events)
+{
+    struct agx_launch *x = container_of(h, struct agx_launch, poll);
+    uint8_t buf[AGX_PLAN_REPORT_MAX];
+    struct agx_plan_report report = { 0 };
+    struct agx_error *error = NULL;
+    int fd = -1;
+    int r = receive(x, buf, &report, &fd, &error);
+
+    (void)status;
+    (void)events;
+    if (r == 0)
+        return;
+    if (r > 0 && report.kind == AGX_PLAN_FAILED)
+        r = agx_plan_failed(&report, &error);
+    else if (r > 0 && (report.kind == AGX_PLAN_CLONED) != (fd >= 0))
+        r = agx_error_set(&error, AGX_INTERNAL, "agentix-init cloned nothing");
+    if (r < 0) {
+        agx_closep(&fd);
+        fail(x, error);
+        return;
+    }
+    x->ops.told(x->user, report.kind, fd, (pid_t)report.pid);
+}
+
+int agx_launch_go(struct agx_launch *x, struct agx_error **err)
+{
+    int r;
+
+    if (x->socket < 0) /* ops->failed was told, and is not again */
+        return agx_error_set(err, AGX_INTERNAL, "agentix-init has ended");
+    r = agx_initsock_go(x->socket, err);
+    return r < 0 ? r : 0;
+}
+
+/* ---- start ---- */
+
+static int make_memfd(const struct agx_buf *plan, struct agx_error **err)
+{
+    _cleanup_close_ int fd = memfd_create("agentix-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int r;
+
+    if (fd < 0)
+        return agx_error_errno(err, errno, "make a memfd");
+    r = agx_fd_write_all(fd, agx_buf_peek(plan), err);
+    if (r == 0 &&
+        (lseek(fd, 0, SEEK_SET) < 0 ||
+         fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0))
+        r = agx_error_errno(err, errno, "seal the plan");
+    return r < 0 ? r : AGX_TAKE_FD(fd);
+}
+
+static int spawn(struct agx_launch *x, struct agx_loop *l, const struct agx_launch_params *p,
+                 const int report_plan[2], struct agx_error **err)
+{
+    struct agx_child_fd fds[AGX_CGROUP_TASKS_MAX + 4] = {
+        { report_plan[0], AGX_COMPOSE_FD_REPORT },
+        { report_plan[1], AGX_COMPOSE_FD_PLAN },
+        { p->user_fd, AGX_COMPOSE_FD_USER },
+        { p->net_fd, AGX_COMPOSE_FD_NET },
+    };
+    char number[16];
+    const char *const argv[] = { p->init_path, "--plan", number, NULL };
+    struct agx_child_params params = {
+        .file = p->init_path, .argv = argv, .fds = fds, .n_fds = 4, .group = AGX_CHILD_NEW_SESSION
+    };
+
+    (void)snprintf(number, sizeof(number), "%d", AGX_COMPOSE_FD_PLAN);
+    if (p->cgroup->dir_fd >= 0)
+        fds[params.n_fds++] = (struct agx_child_fd){ p->cgroup->dir_fd, AGX_COMPOSE_FD_CGROUP };
+    for (size_t i = 0; i < p->cgroup->n_tasks; i++)
+        fds[params.n_fds++] =
+            (struct agx_child_fd){ p->cgroup->tasks_fds[i], AGX_COMPOSE_FD_CGROUP + (int)i };
+    return agx_child_start(l, &params, on_child_exit, x, &x->child, err);
+}
+
+int agx_launch_start(struct agx_loop *l, const struct agx_launch_params *p,
+                     const struct agx_launch_ops *ops, void *user, struct agx_launch **ret_launch,
+                     struct agx_error **err)
+{
+    struct agx_launch *x = agx_new(struct agx_launch);
+    _cleanup_close_ int plan = make_memfd(p->plan, err), theirs = -1, ours = -1;
+    int pair[2];
+    int r = plan < 0 ? plan : 0;
+
+    x->ops = *ops;
+    x->user = user;
+    x->socket = -1;
+    if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        r = agx_error_errno(err, errno, "make a pair of sockets");
+    if (r == 0) {
+        ours = pair[0];
+        theirs = pair[1];
+        r = spawn(x, l, p, (const int[]){ theirs, plan }, err);
+    }
+    if (r < 0) {
+        free(x);
+        return r;
+    }
+    x->socket = AGX_TAKE_FD(ours);
+    (void)uv_poll_init(agx_loop_uv(l), &x->poll, x->socket);
+    x->polls = true;
+    (void)uv_poll_start(&x->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+    *ret_launch = x;
+    return 0;
+}

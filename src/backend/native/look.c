@@ -1,0 +1,175 @@
+/*
+ * look.c: what there is, of one sandbox or of all.
+ *
+ *     AWAIT --> LIST --> done
+ *
+ * What runs is known in memory. Directories are looked at, for somebody may have taken one away;
+ * and one without a record is left of a create that was cut off.
+ */
+#include "backend/native/native_internal.h"
+
+#include "backend/question.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { LOOK_DONE = AGX_OP_DONE, LOOK_AWAIT, LOOK_LIST };
+
+struct look {
+    struct agx_question question;
+    struct agx_native *native;
+    agx_backend_seen_fn seen;
+    struct agx_words found; /* ids that have a directory */
+};
+
+static struct look *look_of(struct agx_step *s)
+{
+    return container_of(s, struct look, question.step);
+}
+
+static int enter_await(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+
+    if (look_of(s)->native->loaded)
+        return agx_step_wait(s, 0, LOOK_LIST, err);
+    agx_step_pause(s, AGX_NATIVE_LOAD_MS);
+    return agx_step_wait(s, 0, LOOK_AWAIT, err);
+}
+
+struct list_job {
+    struct agx_job job;
+    struct look *look;
+    const struct agx_boxdirs *dirs; /* the backend's, which waits for its pools */
+    char *id;
+    struct agx_words found;
+};
+
+static int run_list(struct agx_job *j, struct agx_error **err)
+{
+    struct list_job *x = container_of(j, struct list_job, job);
+
+    if (!x->id)
+        return agx_boxdirs_list(x->dirs, &x->found, err);
+    return agx_boxdirs_has(x->dirs, x->id) ? agx_words_add(&x->found, agx_str_from(x->id), err) : 0;
+}
+
+static void list_free(struct list_job *x)
+{
+    agx_words_done(&x->found);
+    free(x->id);
+    free(x);
+}
+
+static void list_done(struct agx_job *j, struct agx_error *error)
+{
+    struct list_job *x = container_of(j, struct list_job, job);
+    struct look *l = x->look;
+
+    l->found = x->found;
+    x->found = (struct agx_words){ 0 };
+    list_free(x);
+    agx_step_fail(&l->question.step, &error);
+    agx_step_arrive(&l->question.step);
+}
+
+static const struct agx_job_kind list_kind = { .name = "list", .run = run_list, .done = list_done };
+
+static int enter_list(struct agx_op *op, struct agx_error **err)
+{
+    struct look *l = look_of(agx_step_of(op));
+    struct list_job *x = agx_new(struct list_job);
+    int r;
+
+    x->job.kind = &list_kind;
+    x->look = l;
+    x->dirs = &l->native->dirs;
+    r = agx_text_set(&x->id, l->question.sandbox_id, err);
+    if (r == 0)
+        r = agx_job_start(&x->job, l->native->disk_pool, err);
+    if (r < 0)
+        list_free(x);
+    else
+        agx_step_hold(&l->question.step);
+    return agx_step_wait(&l->question.step, r, LOOK_DONE, err);
+}
+
+/* ---- telling ---- */
+
+static enum agx_seen seen_of(const struct agx_native_box *box, size_t part)
+{
+    if (agx_native_part_runs(box, part))
+        return AGX_SEEN_RUNNING;
+    return box->state.parts[part].oom ? AGX_SEEN_OOM : AGX_SEEN_EXITED;
+}
+
+static void tell_one(const struct look *l, const char *id, bool there)
+{
+    const struct agx_native_box *box = agx_native_box_find(l->native, id);
+    struct agx_backend_seen seen = { .sandbox_id = id, .primary = AGX_SEEN_MISSING };
+    uint8_t companions[AGX_SPEC_ITEMS_MAX];
+
+    if (there && box && box->known && box->state.made) {
+        seen.primary = seen_of(box, 0);
+        seen.companions_len = box->state.n_parts - 1;
+        for (size_t i = 0; i < seen.companions_len; i++)
+            companions[i] = (uint8_t)seen_of(box, i + 1);
+    } else {
+        seen.remains = there || (box && box->known);
+    }
+    seen.companions = companions;
+    l->seen(l->question.user, &seen);
+}
+
+static void tell(const struct look *l)
+{
+    if (l->question.sandbox_id)
+        tell_one(l, l->question.sandbox_id, l->found.len > 0);
+    for (size_t i = 0;
+         !l->question.sandbox_id && i < l->found.len && agx_question_is_heard(&l->question); i++) {
+        if (agx_ident_check("sandbox_id", agx_str_from(l->found.items[i]), NULL) == 0)
+            tell_one(l, l->found.items[i], true);
+    }
+}
+
+static void look_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct look *l = look_of(s);
+
+    if (!error && agx_question_is_heard(&l->question))
+        tell(l);
+    agx_question_end(&l->question, error);
+    agx_words_done(&l->found);
+    free(l);
+}
+
+static const struct agx_op_state look_states[] = {
+    [LOOK_AWAIT] = { "await", enter_await, agx_step_cancel },
+    [LOOK_LIST] = { "list", enter_list, agx_step_cancel },
+};
+
+static const struct agx_step_kind look_kind = {
+    .op = { "native-look", look_states, AGX_ARRAY_LEN(look_states), agx_step_finish },
+    .ended = look_ended,
+};
+
+/* ---- start ---- */
+
+int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_seen_fn seen,
+                    agx_done_fn done, void *user, struct agx_backend_op **ret_op,
+                    struct agx_error **err)
+{
+    struct look *l = agx_new(struct look);
+    int r = agx_question_init(&l->question, b, sandbox_id, done, user, err);
+
+    if (r < 0) {
+        free(l);
+        return r;
+    }
+    l->native = agx_native_of(b);
+    l->seen = seen;
+    *ret_op = &l->question.base;
+    agx_step_start(&l->question.step, &look_kind, &l->native->steps,
+                   sandbox_id ? l->question.sandbox_id : "all", 0);
+    return 0;
+}

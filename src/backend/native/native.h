@@ -1,0 +1,54 @@
+/*
+ * native.h: sandboxes of our own making: `--backend native`. docs/design/native.md
+ *
+ * A sandbox is a directory (boxdirs.h), a nest (nest.h), a control group (cgroup.h) and a process,
+ * agentix-init, for itself and for each companion. All that a restarted daemon needs to know is in
+ * the directory.
+ */
+#ifndef AGX_BACKEND_NATIVE_NATIVE_H
+#define AGX_BACKEND_NATIVE_NATIVE_H
+
+#include "backend/backend.h"
+#include "backend/native/rootless.h"
+#include "backend/tools.h"
+#include "base/limits.h"
+
+struct agx_images;
+struct agx_puller;
+
+/* Strings are borrowed for the call of open; images and puller must outlive the backend. */
+struct agx_native_config {
+    const char *data_dir; /* absolute: ours is "native" in it; has the file `instance` */
+    const char *run_dir;  /* absolute: for what need not survive a boot */
+    const char *init_path, *unpack_path, *forward_path; /* our programs; absolute */
+    struct agx_images *images;
+    struct agx_puller *puller;
+    bool compat;                   /* user and environment as agents-sandbox has them */
+    const char *pool;              /* addresses of our networks, as a CIDR */
+    uint32_t id_base;              /* of the first range of ids */
+    struct agx_rootless *rootless; /* NULL: the daemon is root */
+    unsigned ready;                /* namespaces that are kept ready for creates */
+    uint32_t pids;                 /* processes in one sandbox or companion */
+    bool lan_blocked;              /* private addresses outside the host too */
+    struct agx_tools_host tools;
+    uint32_t host_uid, host_gid;      /* HOST_UID and HOST_GID of the primary */
+    const char *const *private_paths; /* what no mount may show */
+    size_t n_private_paths;
+};
+
+#define AGX_NATIVE_CONFIG_INIT                                                                     \
+    {                                                                                              \
+        .pool = AGX_SUBNETS_POOL, .id_base = AGX_NEST_ID_BASE, .ready = AGX_NEST_READY,            \
+        .pids = AGX_NATIVE_PIDS                                                                    \
+    }
+
+/*
+ * What earlier daemons left is found after this call: operations wait for it.
+ * -AGX_FAILED_PRECONDITION where the host cannot have sandboxes: no root, no control groups, no
+ * rules; with what helps.
+ */
+int agx_backend_native_open(struct agx_loop *l, const struct agx_native_config *c,
+                            struct agx_backend **ret_backend,
+                            struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

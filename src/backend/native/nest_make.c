@@ -1,0 +1,467 @@
+/*
+ * nest_make.c: namespaces, then links.
+ *
+ *   GO --> MADE {user, net, netlink} --> id maps --> GO --> READY --> links, addresses
+ *
+ * The init that is told so is started for the first nest and stays for the others. What fails
+ * midway leaves nothing: namespaces go with their descriptors and take their links along; a bridge
+ * is removed.
+ */
+#include "backend/native/nest_make.h"
+
+#include "backend/native/initsock.h"
+#include "backend/native/links.h"
+#include "base/clock.h"
+#include "codec/initproto_plan.h"
+#include "loop/child.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "base/banned.h"
+
+enum { REPORT_FD = 3, GATEWAY = 1, FIRST_MEMBER = 2, NAMES_TRIED = 4 };
+
+static const char inner_link[] = "eth0";
+
+/* ---- namespaces ---- */
+
+/* The namespaces of one member, and a netlink socket in them. */
+struct made {
+    int fds[AGX_PLAN_REPORT_FDS_MAX];
+};
+
+static void made_done(struct made *m)
+{
+    for (size_t i = 0; i < AGX_ARRAY_LEN(m->fds); i++)
+        agx_closep(&m->fds[i]);
+}
+
+/* Ends it, as far as it goes on, and waits for it. */
+static void end_init(struct agx_nest_maker *m)
+{
+    agx_closep(&m->init_fd);
+    m->init_fd = -1;
+    if (m->init_pid <= 0)
+        return;
+    (void)kill(m->init_pid, SIGKILL);
+    while (waitpid(m->init_pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    m->init_pid = 0;
+}
+
+/* Servers that are not root may have low ports and anybody may ping, as with engines: the network
+ * is the sandbox's own. No IPv6 on its link, which no route leads out by. */
+static size_t write_argv(const char *init, const char **argv)
+{
+    size_t n = 0;
+
+    argv[n++] = init;
+    argv[n++] = "--nests";
+    argv[n++] = "3";
+    argv[n++] = "net/ipv4/ip_unprivileged_port_start=0";
+    argv[n++] = "net/ipv4/ping_group_range=0 65535";
+    if (agx_links_ipv6())
+        argv[n++] = "net/ipv6/conf/default/disable_ipv6=1";
+    argv[n] = NULL;
+    return n;
+}
+
+static int start_init(struct agx_nest_maker *m, struct agx_error **err)
+{
+    const char *argv[8];
+    struct timeval limit = { .tv_sec = AGX_NEST_SPAWN_MS / 1000 };
+    int pair[2], r;
+    struct agx_child_fd map;
+    /* A session of its own: what a terminal tells the daemon is not for it. */
+    struct agx_child_params params = {
+        .file = m->init_path, .argv = argv, .fds = &map, .n_fds = 1, .group = AGX_CHILD_NEW_SESSION
+    };
+
+    (void)write_argv(m->init_path, argv);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return agx_error_errno(err, errno, "make a pair of sockets");
+    m->init_fd = pair[0];
+    (void)setsockopt(m->init_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    map = (struct agx_child_fd){ pair[1], REPORT_FD };
+    r = agx_child_spawn(&params, &m->init_pid, err);
+    (void)close(pair[1]);
+    return r;
+}
+
+static void take_fds(struct made *made, struct msghdr *h)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+            if (i < AGX_ARRAY_LEN(made->fds) && made->fds[i] < 0)
+                made->fds[i] = fd;
+            else
+                (void)close(fd);
+        }
+    }
+}
+
+/* The next report; one that tells of a failure is an error, as is the end of it. */
+static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct made *made,
+                pid_t *ret_pid, struct agx_error **err)
+{
+    char packet[AGX_PLAN_REPORT_MAX];
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * AGX_PLAN_REPORT_FDS_MAX)];
+    } control;
+    struct iovec to = { packet, sizeof(packet) };
+    struct msghdr h = {
+        .msg_iov = &to, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+    };
+    struct agx_plan_report report;
+    ssize_t n;
+    int r;
+
+    while ((n = recvmsg(m->init_fd, &h, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        continue;
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* with or without having read what we sent */
+        return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
+    if (n < 0)
+        return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
+    take_fds(made, &h);
+    r = agx_plan_report_decode(agx_str_bytes(packet, (size_t)n), &report, err);
+    if (r < 0)
+        return r;
+    if (report.kind == AGX_PLAN_FAILED)
+        return agx_plan_failed(&report, err);
+    if (report.kind != want)
+        return agx_error_set(err, AGX_INTERNAL, "agentix-init reported %d, not %d", report.kind,
+                             want);
+    *ret_pid = (pid_t)report.pid;
+    return 0;
+}
+
+static int write_map(pid_t pid, const char *which, const char *text, struct agx_error **err)
+{
+    char path[48];
+    _cleanup_close_ int fd = -1;
+    size_t n = strlen(text);
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, which);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n) /* the kernel takes all of it or nothing */
+        return agx_error_errno(err, errno, "write the map of ids '%.*s'", (int)strcspn(text, "\n"),
+                               text);
+    return 0;
+}
+
+static int map_ids(const struct agx_nest_maker *m, pid_t pid, uint32_t base, struct agx_error **err)
+{
+    char users[AGX_IDMAP_TEXT], groups[AGX_IDMAP_TEXT];
+    int r;
+
+    if (m->idmap.on) {
+        (void)agx_idmap_lines(m->idmap.uid, users);
+        (void)agx_idmap_lines(m->idmap.gid, groups);
+    } else {
+        (void)snprintf(users, sizeof(users), "0 %u %u\n", base, AGX_NEST_IDS);
+        memcpy(groups, users, sizeof(groups));
+    }
+    r = write_map(pid, "uid_map", users, err);
+    return r < 0 ? r : write_map(pid, "gid_map", groups, err);
+}
+
+/* One that somebody killed since the last nest is no failure of this one. */
+static int begin(struct agx_nest_maker *m, struct agx_error **err)
+{
+    int r;
+
+    if (m->init_pid > 0 && agx_initsock_go(m->init_fd, NULL) > 0)
+        return 0;
+    end_init(m);
+    r = start_init(m, err);
+    return r < 0 ? r : agx_initsock_go(m->init_fd, err);
+}
+
+static int make_namespaces(struct agx_nest_maker *m, uint32_t id_base, struct made *made,
+                           struct agx_error **err)
+{
+    pid_t pid = 0;
+    int r = begin(m, err);
+
+    if (r >= 0)
+        r = hear(m, AGX_PLAN_MADE, made, &pid, err);
+    if (r == 0 && made->fds[2] < 0)
+        r = agx_error_set(err, AGX_INTERNAL, "agentix-init sent no namespaces");
+    if (r == 0)
+        r = map_ids(m, pid, id_base, err);
+    if (r == 0)
+        r = agx_initsock_go(m->init_fd, err);
+    if (r >= 0)
+        r = hear(m, AGX_PLAN_READY, made, &pid, err);
+    if (r < 0)
+        end_init(m);
+    return r;
+}
+
+static int make_member(struct agx_nest_maker *m, struct agx_nest_member *member, int *ret_netlink,
+                       struct agx_error **err)
+{
+    _cleanup_(made_done) struct made made = { { -1, -1, -1 } };
+    int r = make_namespaces(m, member->id_base, &made, err);
+
+    if (r < 0)
+        return r;
+    member->user_fd = AGX_TAKE_FD(made.fds[0]);
+    member->net_fd = AGX_TAKE_FD(made.fds[1]);
+    *ret_netlink = AGX_TAKE_FD(made.fds[2]);
+    return 0;
+}
+
+/* ---- links ---- */
+
+void agx_nest_number(struct agx_nest *n, const struct agx_subnet *subnet)
+{
+    n->subnet = *subnet;
+    agx_links_address(subnet, GATEWAY, n->gateway);
+    for (size_t i = 0; i < n->n; i++)
+        agx_links_address(subnet, (uint8_t)(FIRST_MEMBER + i), n->members[i].address);
+}
+
+/* What the host uses is read anew now and then: with a thousand sandboxes that takes milliseconds.
+ * What was given since is remembered. */
+static int look_at_host(struct agx_nest_maker *m, struct agx_error **err)
+{
+    uint64_t now_ms = agx_clock_ms();
+
+    if (m->taken.len > 0 && now_ms - m->taken_ms < AGX_NEST_ROUTES_MS)
+        return 0;
+    agx_subnet_list_done(&m->taken);
+    m->taken_ms = now_ms;
+    return agx_subnets_host(&m->taken, err);
+}
+
+static int choose_network(struct agx_nest_maker *m, struct agx_nest *n, struct agx_error **err)
+{
+    struct agx_subnet subnet;
+    int r = look_at_host(m, err);
+
+    if (r == 0)
+        r = agx_subnets_next(&m->subnets, &m->taken, &subnet, err);
+    if (r == 0)
+        r = agx_subnet_list_add(&m->taken, &subnet, err);
+    if (r == 0)
+        agx_nest_number(n, &subnet);
+    return r;
+}
+
+/* A link under a name that nobody has. `net_fd` -1: a bridge. */
+static int make_link(struct agx_nest_maker *m, int net_fd, char ret_name[IF_NAMESIZE],
+                     struct agx_error **err)
+{
+    int r = -AGX_ALREADY_EXISTS;
+
+    for (int i = 0; r == -AGX_ALREADY_EXISTS && i < NAMES_TRIED; i++) {
+        if (*err)
+            *err = agx_error_free(*err);
+        r = agx_links_name(ret_name, err);
+        if (r == 0 && net_fd < 0)
+            r = agx_links_bridge(m->fd, ret_name, m->alias, err);
+        else if (r == 0)
+            r = agx_links_veth(m->fd, ret_name, net_fd, inner_link, err);
+    }
+    if (r < 0)
+        ret_name[0] = '\0';
+    return r;
+}
+
+/* The host's end of all that the members send. */
+static int raise_host(struct agx_nest_maker *m, struct agx_nest *n, struct agx_error **err)
+{
+    const struct agx_links_up up = {
+        .name = n->interface, .alias = m->alias, .network = &n->subnet, .number = GATEWAY
+    };
+
+    return agx_links_up(m->fd, &up, err);
+}
+
+/* Without our alias: it goes with its namespace, and is nobody's to clean up. */
+static int join_bridge(struct agx_nest_maker *m, struct agx_nest *n, size_t i,
+                       struct agx_error **err)
+{
+    char name[IF_NAMESIZE];
+    const struct agx_links_up up = { .name = name, .bridge = n->interface };
+    int r = make_link(m, n->members[i].net_fd, name, err);
+
+    return r < 0 ? r : agx_links_up(m->fd, &up, err);
+}
+
+static int connect_host(struct agx_nest_maker *m, struct agx_nest *n, struct agx_error **err)
+{
+    int r = make_link(m, n->n == 1 ? n->members[0].net_fd : -1, n->interface, err);
+
+    if (r == 0)
+        r = raise_host(m, n, err);
+    for (size_t i = 0; r == 0 && n->n > 1 && i < n->n; i++)
+        r = join_bridge(m, n, i, err);
+    return r;
+}
+
+static int raise_member(struct agx_nest *n, size_t i, int netlink, struct agx_error **err)
+{
+    const struct agx_links_up lo = { .name = "lo" };
+    const struct agx_links_up up = { .name = inner_link,
+                                     .network = &n->subnet,
+                                     .number = (uint8_t)(FIRST_MEMBER + i),
+                                     .gateway = GATEWAY,
+                                     .steady_mac = n->n > 1 };
+    int r = agx_links_up(netlink, &lo, err);
+
+    return r < 0 || n->network == AGX_NEST_NONE ? r : agx_links_up(netlink, &up, err);
+}
+
+/* ---- nests ---- */
+
+struct sockets {
+    int fds[AGX_NEST_MEMBERS_MAX];
+};
+
+static void sockets_done(struct sockets *s)
+{
+    for (size_t i = 0; i < AGX_NEST_MEMBERS_MAX; i++)
+        agx_closep(&s->fds[i]);
+}
+
+/* Once, before anything else: the thread stays in there. */
+static int open_host(struct agx_nest_maker *m, struct agx_error **err)
+{
+    if (m->fd < 0 && m->net_fd > 0 && setns(m->net_fd, CLONE_NEWNET) < 0)
+        return agx_error_errno(err, errno, "enter the network of the sandboxes");
+    return m->fd < 0 ? agx_links_open(&m->fd, err) : 0;
+}
+
+static int make_all(struct agx_nest_maker *m, struct agx_nest *n, struct sockets *netlink,
+                    struct agx_error **err)
+{
+    int r = open_host(m, err);
+
+    for (size_t i = 0; r == 0 && i < n->n; i++)
+        r = make_member(m, &n->members[i], &netlink->fds[i], err);
+    if (r == 0 && n->network != AGX_NEST_NONE)
+        r = choose_network(m, n, err);
+    if (r == 0 && n->network != AGX_NEST_NONE)
+        r = connect_host(m, n, err);
+    for (size_t i = 0; r == 0 && i < n->n; i++)
+        r = raise_member(n, i, netlink->fds[i], err);
+    return r;
+}
+
+int agx_nest_make(struct agx_nest_maker *m, struct agx_nest *n, struct agx_error **err)
+{
+    _cleanup_(sockets_done) struct sockets netlink;
+    struct agx_error *fault = NULL;
+    int r;
+
+    assert(n->n >= 1 && n->n <= AGX_NEST_MEMBERS_MAX);
+    for (size_t i = 0; i < AGX_NEST_MEMBERS_MAX; i++)
+        netlink.fds[i] = -1;
+    r = make_all(m, n, &netlink, &fault);
+    if (r == 0)
+        return 0;
+    if (n->n > 1 && n->interface[0])
+        (void)agx_links_remove(m->fd, n->interface, NULL);
+    for (size_t i = 0; i < n->n; i++) {
+        agx_closep(&n->members[i].user_fd);
+        agx_closep(&n->members[i].net_fd);
+        n->members[i].user_fd = n->members[i].net_fd = -1;
+    }
+    n->interface[0] = '\0';
+    agx_error_propagate(err, &fault);
+    return agx_error_wrap(err, r, "make a sandbox's network");
+}
+
+static int remake(struct agx_nest_maker *m, struct agx_nest *n, size_t i, struct agx_error **err)
+{
+    _cleanup_close_ int netlink = -1;
+    int r = open_host(m, err);
+
+    if (r == 0)
+        r = make_member(m, &n->members[i], &netlink, err);
+    if (r == 0 && n->network != AGX_NEST_NONE)
+        r = join_bridge(m, n, i, err);
+    return r < 0 ? r : raise_member(n, i, netlink, err);
+}
+
+int agx_nest_make_member(struct agx_nest_maker *m, struct agx_nest *n, size_t i,
+                         struct agx_error **err)
+{
+    struct agx_error *fault = NULL;
+    int r = remake(m, n, i, &fault);
+
+    if (r == 0)
+        return 0;
+    agx_closep(&n->members[i].user_fd);
+    agx_closep(&n->members[i].net_fd);
+    n->members[i].user_fd = n->members[i].net_fd = -1;
+    agx_error_propagate(err, &fault);
+    return agx_error_wrap(err, r, "make the network of a companion anew");
+}
+
+/* ---- the first work, and the last ---- */
+
+static int forward_packets(bool *ret_changed, struct agx_error **err)
+{
+    static const char path[] = "/proc/sys/net/ipv4/ip_forward";
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+    char now = '\0';
+
+    *ret_changed = false;
+    if (fd >= 0 && pread(fd, &now, 1, 0) == 1 && now == '1')
+        return 0;
+    if (fd < 0 || pwrite(fd, "1", 1, 0) != 1)
+        return agx_error_errno(err, errno, "let the host forward packets: write '%s'", path);
+    *ret_changed = true;
+    return 0;
+}
+
+int agx_nest_clean(struct agx_nest_maker *m, const struct agx_words *keep, bool *ret_forwarding,
+                   struct agx_error **err)
+{
+    _cleanup_(agx_words_done) struct agx_words found = { 0 };
+    int r = open_host(m, err);
+
+    if (r == 0)
+        r = forward_packets(ret_forwarding, err);
+    if (r == 0)
+        r = agx_links_find(m->alias, &found, err);
+    for (size_t i = 0; r == 0 && i < found.len; i++) {
+        if (!agx_words_has(keep, found.items[i]))
+            r = agx_links_remove(m->fd, found.items[i], err);
+    }
+    return r;
+}
+
+bool agx_nest_gone(struct agx_nest_maker *m, const char *interface, bool now)
+{
+    if (now && open_host(m, NULL) == 0)
+        (void)agx_links_remove(m->fd, interface, NULL);
+    return open_host(m, NULL) < 0 || !agx_links_has(m->fd, interface);
+}
+
+void agx_nest_maker_done(struct agx_nest_maker *m)
+{
+    end_init(m);
+    free(m->init_path);
+    agx_subnet_list_done(&m->taken);
+    if (m->fd >= 0)
+        (void)close(m->fd);
+}

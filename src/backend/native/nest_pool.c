@@ -1,0 +1,417 @@
+/*
+ * nest_pool.c: takes, and nests that are kept ready.
+ *
+ *   any one member with a network:   waiting --> a ready one --> done
+ *   all others:                      made for it ------> fenced --> done
+ *   to be ready:                     made --> fenced --> ready
+ *
+ * Nests for those that wait and those to be kept are made alike, so that whoever waits longest gets
+ * the first. Of those that nobody waits for one is made at a time: a take that needs its own does
+ * not stand behind many.
+ */
+#include "backend/native/nest_internal.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+
+#include "base/banned.h"
+
+struct make_job {
+    struct agx_job job;
+    struct agx_nests *nests;
+    struct agx_nest_maker *maker;
+    struct nest *nest;      /* the thread fills it in */
+    struct agx_nest_op *op; /* NULL: it is to be ready */
+};
+
+static void fill_later(struct agx_nests *s, uint64_t ms)
+{
+    if (!s->closing && !uv_is_active((uv_handle_t *)&s->fill))
+        (void)uv_timer_start(&s->fill, agx_nests_on_fill, ms, 0);
+    uv_unref((uv_handle_t *)&s->fill);
+}
+
+static void serve_soon(struct agx_nests *s)
+{
+    if (!s->closing && s->waiting && s->ready.head)
+        (void)uv_timer_start(&s->serve, agx_nests_on_serve, 0, 0);
+}
+
+/* ---- the end of a take ---- */
+
+static void release_ids(struct nest *n)
+{
+    for (size_t i = 0; i < n->pub.n; i++)
+        agx_ids_release(&n->nests->ids, n->pub.members[i].id_base);
+}
+
+static void op_free(struct agx_nest_op *op)
+{
+    free(op->egress);
+    free(op);
+}
+
+/* Nothing is touched behind the call. */
+static void finish(struct agx_nest_op *op, struct agx_error *error)
+{
+    struct agx_nests *s = op->nests;
+    agx_nest_fn done = s->closing ? NULL : op->done;
+    void *user = op->user;
+    struct nest *n = AGX_TAKE_PTR(op->nest);
+
+    if (!done || error) {
+        if (op->new_ids)
+            release_ids(n);
+        agx_nests_drop(n);
+        n = NULL;
+    }
+    op_free(op);
+    if (done)
+        done(user, n ? &n->pub : NULL, error);
+    else
+        agx_error_free(error);
+}
+
+/* ---- the fence ---- */
+
+static struct agx_nest_op *pop_waiting(struct agx_nests *s)
+{
+    struct agx_nest_op *op = s->waiting;
+
+    s->waiting = op->next;
+    if (!s->waiting)
+        s->waiting_tail = &s->waiting;
+    s->n_waiting--;
+    return op;
+}
+
+static void on_op_fenced(void *user, struct agx_error *error)
+{
+    struct agx_nest_op *op = user;
+    struct agx_nests *s = op->nests;
+
+    finish(op, error);
+    agx_nests_answered(s);
+}
+
+static void fence_op(struct agx_nest_op *op)
+{
+    struct agx_nests *s = op->nests;
+    struct agx_fence_member member = agx_nests_fenced(op->nest);
+    struct agx_error *error = NULL;
+
+    if (s->closing || agx_fence_put(s->fence, &member, on_op_fenced, op, NULL, &error) < 0)
+        finish(op, error);
+    else
+        s->n_asked++;
+}
+
+/* One that was to be ready is not. */
+static void not_ready(struct nest *n, struct agx_error *error)
+{
+    struct agx_nests *s = n->nests;
+    char text[512];
+
+    fill_later(s, AGX_NEST_AGAIN_MS);
+    if (s->waiting && !s->closing) {
+        struct agx_nest_op *op = pop_waiting(s); /* is told, for the next may fail as well */
+
+        op->nest = n;
+        finish(op, error);
+        return;
+    }
+    if (!s->closing)
+        s->notice(s->user, agx_error_format(error, text, sizeof(text)));
+    release_ids(n);
+    agx_nests_drop(n);
+    agx_error_free(error);
+}
+
+static void on_ready_fenced(void *user, struct agx_error *error)
+{
+    struct nest *n = user;
+    struct agx_nests *s = n->nests;
+
+    s->n_making--;
+    if (error || s->closing) {
+        not_ready(n, error);
+    } else {
+        agx_nests_push(&s->ready, n);
+        serve_soon(s);
+    }
+    if (!s->closing && !uv_is_active((uv_handle_t *)&s->fill))
+        agx_nests_fill(s);
+    agx_nests_answered(s);
+}
+
+static void fence_ready(struct nest *n)
+{
+    struct agx_nests *s = n->nests;
+    struct agx_fence_member member = agx_nests_fenced(n);
+    struct agx_error *error = NULL;
+
+    if (agx_fence_put(s->fence, &member, on_ready_fenced, n, NULL, &error) == 0) {
+        s->n_asked++;
+        return;
+    }
+    s->n_making--;
+    not_ready(n, error);
+}
+
+/* ---- making ---- */
+
+static int make_run(struct agx_job *job, struct agx_error **err)
+{
+    struct make_job *j = container_of(job, struct make_job, job);
+
+    return agx_nest_make(j->maker, &j->nest->pub, err);
+}
+
+static void make_done(struct agx_job *job, struct agx_error *error)
+{
+    struct make_job *j = container_of(job, struct make_job, job);
+    struct agx_nests *s = j->nests;
+    struct nest *n = j->nest;
+    struct agx_nest_op *op = j->op;
+
+    free(j);
+    if (op && (error || n->pub.network == AGX_NEST_NONE)) {
+        finish(op, error);
+    } else if (op) {
+        fence_op(op);
+    } else if (!error && !s->closing) {
+        fence_ready(n);
+    } else {
+        s->n_making--;
+        not_ready(n, error);
+    }
+}
+
+static const struct agx_job_kind make_kind = {
+    .name = "nest",
+    .run = make_run,
+    .done = make_done,
+};
+
+static int start_making(struct agx_nests *s, struct nest *n, struct agx_nest_op *op,
+                        struct agx_error **err)
+{
+    struct make_job *j = agx_new(struct make_job);
+    int r;
+
+    j->job.kind = &make_kind;
+    j->nests = s;
+    j->maker = s->maker;
+    j->nest = n;
+    j->op = op;
+    r = agx_job_start(&j->job, s->pool, err);
+    if (r < 0)
+        free(j);
+    return r;
+}
+
+/* Ids for all members, or for none. */
+static int take_ids(struct nest *n, struct agx_error **err)
+{
+    for (size_t i = 0; i < n->pub.n; i++) {
+        int r = agx_ids_take(&n->nests->ids, &n->pub.members[i].id_base, err);
+
+        if (r == 0)
+            continue;
+        while (i-- > 0)
+            agx_ids_release(&n->nests->ids, n->pub.members[i].id_base);
+        return r;
+    }
+    return 0;
+}
+
+static int make_ready(struct agx_nests *s, struct agx_error **err)
+{
+    struct nest *n = agx_nests_new(s, AGX_NEST_NAT, 1);
+    int r = take_ids(n, err);
+
+    if (r == 0) {
+        r = start_making(s, n, NULL, err);
+        if (r == 0) {
+            s->n_making++;
+            return 0;
+        }
+        release_ids(n);
+    }
+    agx_nests_free(n);
+    return r;
+}
+
+void agx_nests_fill(struct agx_nests *s)
+{
+    size_t missing = s->n_waiting > s->ready.len ? s->n_waiting - s->ready.len : 0;
+    size_t wanted = s->n_waiting + s->want_ready;
+
+    while (s->n_making < missing ||
+           (s->n_making == missing && s->ready.len + s->n_making < wanted)) {
+        if (make_ready(s, NULL) < 0) {
+            fill_later(s, AGX_NEST_AGAIN_MS);
+            return;
+        }
+    }
+}
+
+void agx_nests_on_fill(uv_timer_t *t)
+{
+    agx_nests_fill(t->data);
+}
+
+/* ---- takes ---- */
+
+void agx_nests_on_serve(uv_timer_t *t)
+{
+    struct agx_nests *s = t->data;
+
+    while (s->waiting && s->ready.head && !s->closing) {
+        struct agx_nest_op *op = pop_waiting(s);
+        struct nest *n = agx_nests_pop(&s->ready);
+
+        op->nest = n;
+        n->pub.network = op->network;
+        n->egress = AGX_TAKE_PTR(op->egress);
+        n->n_egress = op->n_egress;
+        if (op->network == AGX_NEST_CLOSED)
+            fence_op(op);
+        else
+            finish(op, NULL);
+    }
+    if (!s->closing)
+        fill_later(s, s->ready.len > 0 ? AGX_NEST_LATER_MS : 0);
+}
+
+void agx_nests_forget_waiting(struct agx_nests *s)
+{
+    while (s->waiting)
+        op_free(pop_waiting(s));
+}
+
+static int check_want(const struct agx_nests *s, const struct agx_nest_want *w,
+                      struct agx_error **err)
+{
+    if (!s->begun || s->closing)
+        return agx_error_set(err, AGX_UNAVAILABLE, "the sandboxes' networks are not yet set up");
+    if (w->n < 1 || w->n > AGX_NEST_MEMBERS_MAX)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "a sandbox with %zu companions: at most %d share its network",
+                             w->n > 0 ? w->n - 1 : 0, AGX_NEST_MEMBERS_MAX - 1);
+    for (size_t i = 0; w->id_bases && i < w->n; i++) {
+        if (!agx_ids_has(&s->ids, w->id_bases[i]))
+            return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                                 "the user ids from %u on are not reserved", w->id_bases[i]);
+    }
+    return 0;
+}
+
+/* One that is not like those that are kept. */
+static int take_own(struct agx_nest_op *op, const struct agx_nest_want *want,
+                    struct agx_error **err)
+{
+    struct nest *n = agx_nests_new(op->nests, want->network, want->n);
+    int r = 0;
+
+    op->new_ids = !want->id_bases;
+    if (op->new_ids)
+        r = take_ids(n, err);
+    for (size_t i = 0; !op->new_ids && i < want->n; i++)
+        n->pub.members[i].id_base = want->id_bases[i];
+    if (r == 0) {
+        n->egress = AGX_TAKE_PTR(op->egress);
+        n->n_egress = op->n_egress;
+        op->nest = n;
+        r = start_making(op->nests, n, op, err);
+        if (r < 0 && op->new_ids)
+            release_ids(n);
+    }
+    if (r < 0)
+        agx_nests_free(n);
+    return r;
+}
+
+int agx_nests_take(struct agx_nests *s, const struct agx_nest_want *want, agx_nest_fn done,
+                   void *user, struct agx_nest_op **ret_op, struct agx_error **err)
+{
+    struct agx_nest_op *op;
+    int r = check_want(s, want, err);
+
+    agx_loop_assert(s->loop);
+    if (r < 0)
+        return r;
+    op = agx_new(struct agx_nest_op);
+    op->nests = s;
+    op->done = done;
+    op->user = user;
+    op->network = want->network;
+    if (want->network == AGX_NEST_CLOSED)
+        agx_nests_copy_egress(want->egress, want->n_egress, &op->egress, &op->n_egress);
+    if (want->n == 1 && !want->id_bases && want->network != AGX_NEST_NONE) {
+        op->new_ids = true;
+        *s->waiting_tail = op;
+        s->waiting_tail = &op->next;
+        s->n_waiting++;
+        serve_soon(s);
+        if (s->ready.len < s->n_waiting)
+            agx_nests_fill(s);
+    } else {
+        r = take_own(op, want, err);
+    }
+    if (r < 0)
+        op_free(op);
+    else if (ret_op)
+        *ret_op = op;
+    return r;
+}
+
+void agx_nest_abandon(struct agx_nest_op *op)
+{
+    op->done = NULL;
+}
+
+/* ---- lists that change ---- */
+
+struct restrict_op {
+    struct agx_nests *nests;
+    agx_done_fn done;
+    void *user;
+};
+
+static void on_restricted(void *user, struct agx_error *error)
+{
+    struct restrict_op *op = user;
+    struct agx_nests *s = op->nests;
+
+    if (op->done && !s->closing)
+        op->done(op->user, error);
+    else
+        agx_error_free(error);
+    free(op);
+    agx_nests_answered(s);
+}
+
+int agx_nest_restrict(struct agx_nest *n, const struct agx_egress *egress, size_t n_egress,
+                      agx_done_fn done, void *user, struct agx_error **err)
+{
+    struct nest *own = (struct nest *)n;
+    struct agx_fence_member member;
+    struct restrict_op *op;
+    int r;
+
+    agx_loop_assert(own->nests->loop);
+    assert(n->network == AGX_NEST_CLOSED);
+    free(own->egress);
+    agx_nests_copy_egress(egress, n_egress, &own->egress, &own->n_egress);
+    member = agx_nests_fenced(own);
+    op = agx_new(struct restrict_op);
+    *op = (struct restrict_op){ own->nests, done, user };
+    r = agx_fence_put(own->nests->fence, &member, on_restricted, op, NULL, err);
+    if (r < 0)
+        free(op);
+    else
+        own->nests->n_asked++;
+    return r;
+}

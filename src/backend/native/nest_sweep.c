@@ -1,0 +1,136 @@
+/*
+ * nest_sweep.c: what was removed, until it is gone.
+ *
+ * A network namespace goes some milliseconds after its last descriptor and process, and takes its
+ * links along: to remove them one by one costs the kernel far more. A bridge does not go by itself,
+ * and what is still there after AGX_NEST_LINGER_MS does not either: those are removed.
+ */
+#include "backend/native/nest_internal.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+struct sweep_job {
+    struct agx_job job;
+    struct agx_nests *nests;
+    struct agx_nest_maker *maker;
+    size_t n;
+    struct sweep_item {
+        struct nest *nest; /* for the loop */
+        char interface[IF_NAMESIZE];
+        bool now, gone;
+    } items[];
+};
+
+static void on_forgotten(void *user, struct agx_error *error)
+{
+    agx_error_free(error); /* the next change of the fence tries again */
+    agx_nests_answered(user);
+}
+
+/* It is gone, and its place in the fence goes. */
+static void forget(struct nest *n)
+{
+    struct agx_nests *s = n->nests;
+
+    if (n->pub.interface[0] &&
+        agx_fence_remove(s->fence, n->pub.interface, on_forgotten, s, NULL, NULL) == 0)
+        s->n_asked++;
+    agx_nests_free(n);
+}
+
+static int sweep_run(struct agx_job *job, struct agx_error **err)
+{
+    struct sweep_job *j = container_of(job, struct sweep_job, job);
+
+    (void)err;
+    for (size_t i = 0; i < j->n; i++)
+        j->items[i].gone = agx_nest_gone(j->maker, j->items[i].interface, j->items[i].now);
+    return 0;
+}
+
+static void look_again(struct agx_nests *s)
+{
+    if (s->dying.len > 0 && !s->sweeping && !s->closing && !uv_is_active((uv_handle_t *)&s->sweep))
+        (void)uv_timer_start(&s->sweep, agx_nests_on_sweep, AGX_NEST_SWEEP_MS, 0);
+}
+
+static void sweep_done(struct agx_job *job, struct agx_error *error)
+{
+    struct sweep_job *j = container_of(job, struct sweep_job, job);
+    struct agx_nests *s = j->nests;
+
+    s->sweeping = false;
+    for (size_t i = 0; i < j->n; i++) {
+        if (j->items[i].gone)
+            forget(j->items[i].nest);
+        else
+            agx_nests_push(&s->dying, j->items[i].nest);
+    }
+    agx_error_free(error);
+    free(j);
+    look_again(s);
+    if (s->closing)
+        agx_nests_wind_up(s);
+}
+
+static const struct agx_job_kind sweep_kind = {
+    .name = "nest-sweep",
+    .run = sweep_run,
+    .done = sweep_done,
+};
+
+void agx_nests_on_sweep(uv_timer_t *t)
+{
+    struct agx_nests *s = t->data;
+    struct sweep_job *j = agx_alloc(sizeof(*j) + s->dying.len * sizeof(j->items[0]));
+    uint64_t now_ms = uv_now(t->loop);
+    struct nest *n;
+
+    j->job.kind = &sweep_kind;
+    j->nests = s;
+    j->maker = s->maker;
+    while ((n = agx_nests_pop(&s->dying))) {
+        struct sweep_item *item = &j->items[j->n++];
+
+        item->nest = n;
+        memcpy(item->interface, n->pub.interface, sizeof(item->interface));
+        item->now = n->pub.n > 1 || now_ms - n->removed_ms >= AGX_NEST_LINGER_MS;
+    }
+    s->sweeping = agx_job_start(&j->job, s->pool, NULL) == 0;
+    if (s->sweeping)
+        return;
+    for (size_t i = 0; i < j->n; i++)
+        agx_nests_push(&s->dying, j->items[i].nest);
+    free(j);
+    look_again(s);
+}
+
+void agx_nests_drop(struct nest *n)
+{
+    struct agx_nests *s = n->nests;
+
+    for (size_t i = 0; i < n->pub.n; i++) {
+        agx_closep(&n->pub.members[i].user_fd);
+        agx_closep(&n->pub.members[i].net_fd);
+        n->pub.members[i].user_fd = n->pub.members[i].net_fd = -1;
+    }
+    n->removed_ms = uv_now(agx_loop_uv(s->loop));
+    if (!n->pub.interface[0]) {
+        agx_nests_free(n);
+    } else if (!s->pool) { /* at the end: nobody looks any more */
+        forget(n);
+    } else {
+        agx_nests_push(&s->dying, n);
+        look_again(s);
+    }
+}
+
+void agx_nests_drop_all(struct agx_nests *s)
+{
+    struct nest *n;
+
+    while ((n = agx_nests_pop(&s->dying)))
+        forget(n);
+}

@@ -1,0 +1,112 @@
+/* op_up.h: the operation that brings a sandbox up, which op_up.c and up_*.c share. */
+#ifndef AGX_BACKEND_NATIVE_OP_UP_H
+#define AGX_BACKEND_NATIVE_OP_UP_H
+
+#include "backend/copies.h"
+#include "backend/native/launch.h"
+#include "backend/native/native_internal.h"
+
+/*
+ *     AWAIT --> SCAN --> [CLEAR] --> NAMES --> MAKE --> PREPARE --> LAUNCH
+ *                 |                                                   |
+ *                 |    STAT and UNPACK for each copy, MADE, GO <------+
+ *                 |                                   |
+ *                 |                                   +--> FORWARD --> REACH --> done
+ *                 +--> it runs --------------------------------------^
+ *
+ * A failure from MAKE on leads to UNDO.
+ *
+ * CLEAR removes what a create left half-made, or stops what is left of one that is started again. A
+ * create that fails leaves nothing; a resume that fails leaves the files, and nothing that runs.
+ */
+enum {
+    UP_DONE = AGX_OP_DONE,
+    UP_AWAIT,
+    UP_SCAN,
+    UP_CLEAR,
+    UP_NAMES,
+    UP_MAKE,
+    UP_PREPARE,
+    UP_LAUNCH,
+    UP_STAT,
+    UP_UNPACK,
+    UP_MADE,
+    UP_GO,
+    UP_FORWARD,
+    UP_REACH,
+    UP_UNDO,
+};
+
+struct agx_native_unpack;
+
+/* The primary is the first, companions follow in the order of the spec. */
+struct agx_native_up_part {
+    struct agx_native_up *up;
+    struct agx_puller_want *want; /* its image, while it is looked for */
+    struct agx_image *image;      /* a reference */
+    struct agx_cgroup_entry cgroup;
+    struct agx_launch *launch;
+    bool runs;  /* it need not be started */
+    bool waits; /* its root stands, and it is to be told to go on: no state waits for it */
+    struct agx_error *failed; /* of a companion, until it is told; of one that waits */
+};
+
+struct agx_native_up {
+    struct agx_task task;
+    struct agx_native *native;
+    struct agx_native_box *box;
+    struct agx_native_up_part *parts;
+    size_t n_parts;
+    bool makes;  /* it is being made: a failure is undone by removing it */
+    bool mends;  /* the primary runs: only companions that do not are started */
+    bool undoes; /* the box has something that a failure has to end */
+    struct agx_native_downing *downing;
+    struct agx_nest_op *nest_op;
+    struct agx_nest *nest;
+    struct agx_pasta_op *pasta_op;
+    struct agx_nest_mend *nest_mend; /* of the box's nest, for companions */
+    struct agx_shown_job *shown_job;
+    struct agx_shown shown;
+    struct agx_resolve *resolve; /* while NAMES waits for it */
+    struct agx_words egress, hosts;
+    size_t copy; /* which of the spec's copies is being made */
+    enum agx_copies_target copy_target;
+    struct agx_native_unpack *unpack;
+    struct agx_forward_sockets sockets; /* bound to its ports, until they are forwarded */
+    char dns[64];                       /* the server that is asked for it; "": it asks itself */
+    unsigned forwarding;                /* forwarders that are waited for */
+    bool has_disks; /* some of its disks are limited: they are its own once it runs */
+    bool recorded;  /* its processes stand in the record */
+    uint64_t reach_until_ms;
+};
+
+static inline struct agx_native_up *agx_native_up_of(struct agx_step *s)
+{
+    return container_of(agx_task_of(s), struct agx_native_up, task);
+}
+
+/* names.c */
+int agx_native_up_enter_names(struct agx_op *op, struct agx_error **err);
+void agx_native_up_cancel_names(struct agx_native_up *up);
+/* up_make.c */
+int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err);
+int agx_native_up_enter_prepare(struct agx_op *op, struct agx_error **err);
+void agx_native_up_cancel_make(struct agx_native_up *up);
+/* One that no box has taken; its ids are free again. */
+void agx_native_up_drop_nest(struct agx_native_up *up);
+/* up_start.c */
+int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err);
+void agx_native_up_cancel_launch(struct agx_native_up *up);
+/* up_copy.c */
+int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err);
+int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err);
+int agx_native_up_enter_made(struct agx_op *op, struct agx_error **err);
+int agx_native_up_enter_go(struct agx_op *op, struct agx_error **err);
+void agx_native_up_cancel_unpack(struct agx_native_up *up);
+/* up_forward.c */
+int agx_native_up_enter_forward(struct agx_op *op, struct agx_error **err);
+void agx_native_up_cancel_forward(struct agx_native_up *up);
+/* Writes the box's record, on a thread; the state waits for it. */
+int agx_native_up_record(struct agx_native_up *up, struct agx_error **err) AGX_MUST_CHECK;
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * tend.c: forwarders of a sandbox, which are started again when they end by themselves.
+ *
+ *     REST --> START --> NOTE --> done
+ *       ^                  |
+ *       +------------------+  one is still missing, or is not in the record
+ *
+ * Which there have to be the record says: those of its ports, and for each part that cannot ask for
+ * names itself one that does. Which there are the box says.
+ *
+ * Invariants:
+ *  (1) it runs only while nobody does anything to the box: a task that begins cancels it and waits
+ *      for its end; when the task is over it is seen again what is missing.
+ *  (2) a process stands in the box as soon as it is there, so that whoever stops the box ends it.
+ *      A cancel ends those that are not at work yet.
+ *  (3) there is at most one for each place: the next is started when the end of the last was seen.
+ */
+#include "backend/native/native_internal.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { TEND_DONE = AGX_OP_DONE, TEND_REST, TEND_START, TEND_NOTE };
+
+/* A place for a forwarder. */
+struct tended {
+    struct agx_native_tend *tend;
+    bool is_awaited; /* it was started, and has not said yet whether it is at work */
+};
+
+struct agx_native_tend {
+    struct agx_step step;
+    struct agx_native_box *box;
+    struct tended *places; /* names of each part, then the ports */
+    size_t n_places;
+};
+
+static struct agx_native_tend *tend_of(struct agx_op *op)
+{
+    return container_of(agx_step_of(op), struct agx_native_tend, step);
+}
+
+/* ---- one forwarder ---- */
+
+static void on_ports_ended(void *user)
+{
+    struct agx_native_box *box = user;
+
+    box->ports = agx_forward_stop(box->ports);
+    agx_native_tend(box);
+}
+
+static void on_names_ended(void *user)
+{
+    struct agx_native_part *p = user;
+
+    p->names = agx_forward_stop(p->names);
+    agx_native_tend(p->box);
+}
+
+int agx_native_forward_ports(struct agx_native_box *box, const struct agx_forward_sockets *sockets,
+                             agx_done_fn done, void *user, struct agx_error **err)
+{
+    const struct agx_nest_member *m = &box->nest->members[0];
+    const struct agx_forward_params p = { .program = box->native->forward_path,
+                                          .net_fd = m->net_fd,
+                                          .pidfd = agx_native_part_pidfd(&box->parts[0]),
+                                          .address = m->address,
+                                          .ports = box->state.forwards,
+                                          .sockets = sockets };
+    int r;
+
+    box->ports = agx_forward_stop(box->ports);
+    r = agx_forward_start(box->native->base.loop, &p, done, user, &box->ports, err);
+    if (r < 0)
+        return r;
+    agx_forward_watch(box->ports, on_ports_ended, box);
+    box->state.ports = *agx_forward_proc(box->ports);
+    return 0;
+}
+
+int agx_native_forward_names(struct agx_native_part *part, agx_done_fn done, void *user,
+                             struct agx_error **err)
+{
+    struct agx_native_box *box = part->box;
+    const size_t i = (size_t)(part - box->parts);
+    const struct agx_forward_params p = { .program = box->native->forward_path,
+                                          .net_fd = box->nest->members[i].net_fd,
+                                          .pidfd = agx_native_part_pidfd(part),
+                                          .dns = box->state.parts[i].dns };
+    int r;
+
+    part->names = agx_forward_stop(part->names); /* of one that ended, with its companion */
+    r = agx_forward_start(box->native->base.loop, &p, done, user, &part->names, err);
+    if (r < 0)
+        return r;
+    agx_forward_watch(part->names, on_names_ended, part);
+    box->state.parts[i].names = *agx_forward_proc(part->names);
+    return 0;
+}
+
+/* One that is gone went with its part, or is missed once all is loaded. */
+void agx_native_forward_adopt(struct agx_native_box *box)
+{
+    struct agx_loop *l = box->native->base.loop;
+
+    if (box->state.ports.pid != 0 &&
+        agx_forward_adopt(l, &box->state.ports, &box->ports, NULL) == 0)
+        agx_forward_watch(box->ports, on_ports_ended, box);
+    for (size_t i = 0; i < box->state.n_parts; i++) {
+        struct agx_native_part *p = &box->parts[i];
+
+        if (box->state.parts[i].names.pid != 0 &&
+            agx_forward_adopt(l, &box->state.parts[i].names, &p->names, NULL) == 0)
+            agx_forward_watch(p->names, on_names_ended, p);
+    }
+}
+
+/* ---- what is missing ---- */
+
+/* A forwarder can be started for it. */
+static bool is_there(const struct agx_native_box *box, size_t part)
+{
+    return box->nest && agx_native_part_runs(box, part) && box->nest->members[part].net_fd >= 0;
+}
+
+static bool lacks_ports(const struct agx_native_box *box)
+{
+    return is_there(box, 0) && box->state.n_forwards > 0 && !box->ports;
+}
+
+static bool lacks_names(const struct agx_native_box *box, size_t part)
+{
+    return is_there(box, part) && box->state.parts[part].dns && !box->parts[part].names;
+}
+
+static bool lacks_any(const struct agx_native_box *box)
+{
+    bool any = lacks_ports(box) || (box->unnoted && agx_native_box_runs(box));
+
+    for (size_t i = 0; box->known && i < box->state.n_parts; i++)
+        any = any || lacks_names(box, i);
+    return any;
+}
+
+/* ---- starting ---- */
+
+/* Longer each time, but for one that was at work for long. */
+static int enter_rest(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_tend *x = tend_of(op);
+    struct agx_native_box *box = x->box;
+
+    if (uv_now(agx_loop_uv(x->step.all->loop)) - box->tend_ms >= AGX_NATIVE_FORWARD_STABLE_MS)
+        box->tend_tries = 0;
+    agx_step_pause(&x->step, agx_backoff_ms(box->tend_tries, AGX_NATIVE_FORWARD_FIRST_MS,
+                                            AGX_NATIVE_FORWARD_MAX_MS));
+    return agx_step_wait(&x->step, 0, TEND_START, err);
+}
+
+/* Takes the error. The first of a row is worth a warning. */
+static void complain(const struct agx_native_tend *x, struct agx_error *error)
+{
+    AGX_LOG(x->box->tend_tries == 1 ? AGX_LOG_WARN : AGX_LOG_DEBUG, "native.forwarder_fails",
+            AGX_F_STR("sandbox", x->box->id), AGX_F_UINT("tries", x->box->tend_tries),
+            AGX_F_ERR(error), AGX_F_BOOL("ignored", true));
+    agx_error_free(error);
+}
+
+static struct agx_forward **slot_of(const struct tended *place)
+{
+    const struct agx_native_tend *x = place->tend;
+    const size_t i = (size_t)(place - x->places);
+
+    return i + 1 < x->n_places ? &x->box->parts[i].names : &x->box->ports;
+}
+
+static void on_started(void *user, struct agx_error *error)
+{
+    struct tended *place = user;
+    struct agx_native_tend *x = place->tend;
+    struct agx_forward **slot = slot_of(place);
+
+    place->is_awaited = false;
+    if (error) {
+        *slot = agx_forward_stop(*slot);
+        complain(x, error);
+    } else {
+        AGX_LOG(AGX_LOG_WARN, "native.forwarder_again", AGX_F_STR("sandbox", x->box->id),
+                AGX_F_STR("of", slot == &x->box->ports ? "ports" : "names"),
+                AGX_F_UINT("tries", x->box->tend_tries));
+        x->box->unnoted = true;
+    }
+    agx_step_arrive(&x->step);
+}
+
+static int start_ports(struct agx_native_tend *x, struct agx_error **err)
+{
+    struct agx_native_box *box = x->box;
+    struct agx_forward_sockets sockets = { 0 };
+    int r = agx_forward_bind(box->state.forwards, box->state.n_forwards, &sockets, err);
+
+    if (r == 0)
+        r = agx_native_forward_ports(box, &sockets, on_started, &x->places[x->n_places - 1], err);
+    agx_forward_sockets_done(&sockets);
+    return r;
+}
+
+static void start_one(struct agx_native_tend *x, size_t place)
+{
+    struct agx_error *error = NULL;
+    int r = place + 1 < x->n_places ? agx_native_forward_names(&x->box->parts[place], on_started,
+                                                               &x->places[place], &error)
+                                    : start_ports(x, &error);
+
+    if (r < 0) {
+        complain(x, error);
+        return;
+    }
+    x->places[place].is_awaited = true;
+    agx_step_hold(&x->step);
+}
+
+static int enter_start(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_tend *x = tend_of(op);
+    struct agx_native_box *box = x->box;
+
+    box->tend_tries++;
+    box->tend_ms = uv_now(agx_loop_uv(x->step.all->loop));
+    for (size_t i = 0; i + 1 < x->n_places; i++) {
+        if (lacks_names(box, i))
+            start_one(x, i);
+    }
+    if (lacks_ports(box))
+        start_one(x, x->n_places - 1);
+    return agx_step_wait(&x->step, 0, TEND_NOTE, err);
+}
+
+/* ---- the record ---- */
+
+struct note_job {
+    struct agx_job job;
+    struct agx_native_tend *tend;
+    const struct agx_boxdirs *dirs; /* the backend's, which waits for its pools */
+    struct agx_native_state state;  /* a copy */
+};
+
+static int run_note(struct agx_job *j, struct agx_error **err)
+{
+    const struct note_job *n = container_of(j, struct note_job, job);
+
+    return agx_boxdirs_write(n->dirs, &n->state, false, err);
+}
+
+static void note_free(struct note_job *n)
+{
+    agx_native_state_done(&n->state);
+    free(n);
+}
+
+static unsigned next_of(const struct agx_native_tend *x)
+{
+    return lacks_any(x->box) ? TEND_REST : TEND_DONE;
+}
+
+static void note_done(struct agx_job *j, struct agx_error *error)
+{
+    struct note_job *n = container_of(j, struct note_job, job);
+    struct agx_native_tend *x = n->tend;
+
+    note_free(n);
+    if (error)
+        complain(x, error);
+    else
+        x->box->unnoted = false;
+    x->step.then = next_of(x);
+    agx_step_arrive(&x->step);
+}
+
+static const struct agx_job_kind note_kind = { .name = "note", .run = run_note, .done = note_done };
+
+static int enter_note(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_tend *x = tend_of(op);
+    struct agx_native *native = x->box->native;
+    struct note_job *n;
+    int r;
+
+    if (!x->box->unnoted)
+        return agx_step_wait(&x->step, 0, next_of(x), err);
+    n = agx_new(struct note_job);
+    n->job.kind = &note_kind;
+    n->tend = x;
+    n->dirs = &native->dirs;
+    r = agx_native_state_copy(&n->state, &x->box->state, err);
+    if (r == 0)
+        r = agx_job_start(&n->job, native->disk_pool, err);
+    if (r < 0)
+        note_free(n);
+    else
+        agx_step_hold(&x->step);
+    return agx_step_wait(&x->step, r, TEND_DONE, err);
+}
+
+/* ---- the whole ---- */
+
+static void cancel_tend(struct agx_step *s)
+{
+    struct agx_native_tend *x = tend_of(&s->op);
+
+    for (size_t i = 0; i < x->n_places; i++) {
+        struct tended *place = &x->places[i];
+
+        if (!place->is_awaited)
+            continue;
+        place->is_awaited = false;
+        *slot_of(place) = agx_forward_stop(*slot_of(place));
+        agx_step_arrive(s);
+    }
+}
+
+static void tend_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct agx_native_tend *x = tend_of(&s->op);
+    struct agx_native_box *box = x->box;
+
+    agx_error_free(error);
+    free(x->places);
+    free(x);
+    box->tend = NULL;
+    if (box->task)
+        agx_step_wake(&box->task->step);
+    agx_native_tend(box); /* what ended meanwhile */
+}
+
+static const struct agx_op_state tend_states[] = {
+    [TEND_REST] = { "rest", enter_rest, agx_step_cancel },
+    [TEND_START] = { "start", enter_start, agx_step_cancel },
+    [TEND_NOTE] = { "note", enter_note, agx_step_cancel },
+};
+
+static const struct agx_step_kind tend_kind = {
+    .op = { "native-tend", tend_states, AGX_ARRAY_LEN(tend_states), agx_step_finish },
+    .cancel = cancel_tend,
+    .ended = tend_ended,
+};
+
+void agx_native_tend(struct agx_native_box *box)
+{
+    struct agx_native *n = box->native;
+    struct agx_native_tend *x;
+
+    if (n->base.closing || !n->loaded || box->task || box->tend || !lacks_any(box))
+        return;
+    x = agx_new(struct agx_native_tend);
+    x->box = box;
+    x->n_places = box->state.n_parts + 1;
+    x->places = agx_alloc(x->n_places * sizeof(*x->places));
+    for (size_t i = 0; i < x->n_places; i++)
+        x->places[i].tend = x;
+    box->tend = x;
+    agx_step_start(&x->step, &tend_kind, &n->steps, box->id, 0);
+}
+
+void agx_native_tend_cancel(struct agx_native_box *box)
+{
+    if (box->tend)
+        agx_op_cancel(&box->tend->step.op, AGX_CANCELLED);
+}

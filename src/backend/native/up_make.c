@@ -1,0 +1,489 @@
+/* up_make.c: what a sandbox is made of: images, its nest, what it shows of the host; then its files
+ * and control groups. */
+#include "backend/native/op_up.h"
+
+#include "backend/native/compose.h"
+#include "backend/native/etc.h"
+#include "backend/native/resolv.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+
+#include "base/banned.h"
+
+/* ---- images ---- */
+
+static void take_image(struct agx_native_up_part *p, struct agx_image *image,
+                       struct agx_error *error)
+{
+    struct agx_step *s = &p->up->task.step;
+
+    if (image)
+        p->image = agx_image_ref(image);
+    agx_step_fail(s, &error); /* of a companion too */
+}
+
+static void on_image(void *user, struct agx_image *image, struct agx_error *error)
+{
+    struct agx_native_up_part *p = user;
+
+    p->want = NULL;
+    take_image(p, image, error);
+    agx_step_arrive(&p->up->task.step);
+}
+
+static void on_progress(void *user, const struct agx_pull *pull)
+{
+    const struct agx_task *t = &((struct agx_native_up_part *)user)->up->task;
+
+    if (t->hooks.progress && !t->abandoned)
+        t->hooks.progress(t->user, pull);
+}
+
+static const struct agx_puller_ops puller_ops = { on_progress, on_image };
+
+/* One that was made keeps the image that it was made from, whatever its name means by now. */
+static int get_image(struct agx_native_up *up, size_t part, struct agx_error **err)
+{
+    const struct agx_spec *spec = &up->task.sandbox.spec;
+    struct agx_native_up_part *p = &up->parts[part];
+    int r;
+
+    if (up->makes) {
+        r = agx_puller_ensure(up->native->puller,
+                              part == 0 ? spec->image : spec->companions[part - 1].image,
+                              &puller_ops, p, &p->want, err);
+        if (r == 0)
+            agx_step_hold(&up->task.step);
+        return r;
+    }
+    r = agx_images_find(up->native->images,
+                        agx_str_from(agx_text(up->box->state.parts[part].image)), &p->image, err);
+    return r < 0 ? agx_error_wrap(err, r, "the image that sandbox '%s' was made from",
+                                  up->task.sandbox.id)
+                 : 0;
+}
+
+/* ---- the nest ---- */
+
+static void on_nest(void *user, struct agx_nest *nest, struct agx_error *error)
+{
+    struct agx_native_up *up = user;
+
+    up->nest_op = NULL;
+    up->nest = nest;
+    agx_step_fail(&up->task.step, &error);
+    agx_step_arrive(&up->task.step);
+}
+
+void agx_native_up_drop_nest(struct agx_native_up *up)
+{
+    for (size_t i = 0; up->nest && up->makes && i < up->nest->n; i++)
+        agx_nests_release(up->native->nests, up->nest->members[i].id_base);
+    up->nest = agx_nest_remove(up->nest);
+}
+
+static enum agx_nest_network network_of(const struct agx_spec *spec)
+{
+    if (spec->network == AGX_NETWORK_NONE)
+        return AGX_NEST_NONE;
+    return spec->network == AGX_NETWORK_EGRESS ? AGX_NEST_CLOSED : AGX_NEST_NAT;
+}
+
+static int get_nest(struct agx_native_up *up, struct agx_error **err)
+{
+    struct agx_native *n = up->native;
+    _cleanup_free_ uint32_t *bases = agx_alloc(up->n_parts * sizeof(*bases));
+    _cleanup_free_ struct agx_egress *egress = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*egress));
+    const struct agx_nest_want want = { .network = network_of(&up->task.sandbox.spec),
+                                        .n = up->n_parts,
+                                        .id_bases = up->makes ? NULL : bases,
+                                        .egress = egress,
+                                        .n_egress = agx_native_egress_parse(&up->egress, egress) };
+    int r;
+
+    if (!n->fenced) {
+        *err = agx_error_dup(n->unfenced);
+        return -(int)n->unfenced->code;
+    }
+    for (size_t i = 0; !up->makes && i < up->n_parts; i++)
+        bases[i] = up->box->state.parts[i].id_base;
+    r = agx_nests_take(n->nests, &want, on_nest, up, &up->nest_op, err);
+    if (r == 0)
+        agx_step_hold(&up->task.step);
+    return r;
+}
+
+static void on_mended(void *user, struct agx_error *error)
+{
+    struct agx_native_up *up = user;
+
+    up->nest_mend = NULL;
+    agx_step_fail(&up->task.step, &error);
+    agx_step_arrive(&up->task.step);
+}
+
+/* A companion starts in the namespaces of its last run. Nobody has them any more when a daemon
+ * ended since. */
+static int mend_nest(struct agx_native_up *up, struct agx_error **err)
+{
+    struct agx_nest *nest = up->box->nest;
+    uint32_t lost = 0;
+    int r;
+
+    for (size_t i = 0; i < up->n_parts; i++) {
+        const struct agx_nest_member *m = &nest->members[i];
+
+        if (!up->parts[i].runs && (m->user_fd < 0 || m->net_fd < 0))
+            lost |= UINT32_C(1) << i;
+    }
+    if (lost == 0)
+        return 0;
+    r = agx_nest_mend(nest, lost, on_mended, up, &up->nest_mend, err);
+    if (r == 0)
+        agx_step_hold(&up->task.step);
+    return r;
+}
+
+/* ---- the way out of an ordinary user's ---- */
+
+static void on_pasta(void *user, struct agx_error *error)
+{
+    struct agx_native_up *up = user;
+
+    up->pasta_op = NULL;
+    agx_step_fail(&up->task.step, &error);
+    agx_step_arrive(&up->task.step);
+}
+
+static int get_pasta(struct agx_native_up *up, struct agx_error **err)
+{
+    struct agx_pasta *p = up->native->pasta;
+    int r;
+
+    if (!p || up->task.sandbox.spec.network == AGX_NETWORK_NONE)
+        return 0;
+    r = agx_pasta_await(p, on_pasta, up, &up->pasta_op, err);
+    if (r == 0)
+        agx_step_hold(&up->task.step);
+    return r;
+}
+
+/* ---- what it shows ---- */
+
+static void on_shown(void *user, struct agx_shown *shown, struct agx_error *error)
+{
+    struct agx_native_up *up = user;
+
+    up->shown_job = NULL;
+    up->shown = *shown;
+    *shown = (struct agx_shown){ 0 };
+    agx_step_fail(&up->task.step, &error);
+    agx_step_arrive(&up->task.step);
+}
+
+static int get_shown(struct agx_native_up *up, struct agx_error **err)
+{
+    const struct agx_spec *spec = &up->task.sandbox.spec;
+    int r;
+
+    if (!agx_shown_is_needed(spec))
+        return 0;
+    r = agx_shown_start(&up->native->host, spec, NULL, on_shown, up, &up->shown_job, err);
+    if (r == 0)
+        agx_step_hold(&up->task.step);
+    return r;
+}
+
+int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    const struct agx_spec *spec = &up->task.sandbox.spec;
+    int r = 0;
+
+    if (spec->ports_len > 0 && !up->mends)
+        r = agx_forward_bind(spec->ports, spec->ports_len, &up->sockets, err);
+    if (r == 0)
+        r = up->mends ? mend_nest(up, err) : get_nest(up, err);
+    if (r == 0 && !up->mends)
+        r = get_pasta(up, err);
+    if (r == 0 && !up->mends)
+        r = get_shown(up, err);
+    for (size_t i = 0; r == 0 && i < up->n_parts; i++)
+        r = up->parts[i].runs ? 0 : get_image(up, i, err);
+    return agx_step_wait(&up->task.step, r, UP_PREPARE, err);
+}
+
+void agx_native_up_cancel_make(struct agx_native_up *up)
+{
+    struct agx_step *s = &up->task.step;
+
+    for (size_t i = 0; i < up->n_parts; i++) {
+        if (!up->parts[i].want)
+            continue;
+        agx_puller_cancel(AGX_TAKE_PTR(up->parts[i].want));
+        agx_step_arrive(s);
+    }
+    if (up->nest_op) {
+        agx_nest_abandon(AGX_TAKE_PTR(up->nest_op));
+        agx_step_arrive(s);
+    }
+    if (up->pasta_op) {
+        agx_pasta_abandon(AGX_TAKE_PTR(up->pasta_op));
+        agx_step_arrive(s);
+    }
+    if (up->nest_mend) {
+        agx_nest_mend_abandon(AGX_TAKE_PTR(up->nest_mend));
+        agx_step_arrive(s);
+    }
+    if (up->shown_job) {
+        agx_shown_abandon(AGX_TAKE_PTR(up->shown_job));
+        agx_step_arrive(s);
+    }
+}
+
+/* ---- its files and control groups ---- */
+
+struct part_files {
+    bool runs;
+    struct agx_native_limits limits;
+    struct agx_cgroup_entry entry; /* what it made */
+    struct agx_buf hosts;
+    char hostname[AGX_NATIVE_HOSTNAME_MAX + 2];
+};
+
+struct prepare_job {
+    struct agx_job job;
+    struct agx_native_up *up;
+    const struct agx_boxdirs *dirs; /* the backend's, which waits for its pools; as the next ones */
+    const char *dir;                /* <data>/native */
+    struct agx_cgroups *cgroups;
+    const struct agx_disk *disk;
+    bool makes;
+    enum agx_nest_network network;
+    struct agx_native_state state; /* a copy */
+    struct part_files *parts;
+    char dns[64]; /* whom a forwarder has to ask */
+};
+
+/* Where it was when the disk was full, say. */
+static int name_place(const struct prepare_job *x, int r, struct agx_error **err)
+{
+    if (r == 0 || !*err || (*err)->sys_errno == 0)
+        return r;
+    return agx_error_wrap(err, r, "in '%s/boxes/%s'", x->dir, x->state.sandbox_id);
+}
+
+static int prepare_files(struct prepare_job *x, size_t i, struct agx_str resolv,
+                         struct agx_error **err)
+{
+    struct part_files *p = &x->parts[i];
+    const uint32_t owner = x->state.parts[i].id_base;
+    _cleanup_close_ int fd = agx_boxdirs_part(x->dirs, x->state.sandbox_id, i, err);
+    int r = fd < 0 ? fd : 0;
+
+    if (r == 0 && p->limits.disk_bytes > 0)
+        r = agx_disk_prepare(x->disk, fd, "fs", owner, p->limits.disk_bytes, err);
+    if (r < 0)
+        return r;
+    if ((r = agx_boxdirs_fs(x->dirs, fd, owner, err)) < 0 ||
+        (r = agx_boxdirs_put(fd, "fs/etc/hosts", agx_buf_peek(&p->hosts), owner, err)) < 0 ||
+        (r = agx_boxdirs_put(fd, "fs/etc/resolv.conf", resolv, owner, err)) < 0)
+        return r;
+    return agx_boxdirs_put(fd, "fs/etc/hostname", agx_str_from(p->hostname), owner, err);
+}
+
+static int prepare_part(struct prepare_job *x, size_t i, struct agx_str resolv,
+                        struct agx_error **err)
+{
+    struct part_files *p = &x->parts[i];
+    char name[AGX_NATIVE_GROUP_SIZE];
+    int r = name_place(x, prepare_files(x, i, resolv, err), err);
+
+    return r < 0 ? r
+                 : agx_cgroups_make(x->cgroups, agx_native_group(x->state.sandbox_id, i, name),
+                                    &p->limits.group, &p->entry, err);
+}
+
+static int run_prepare(struct agx_job *j, struct agx_error **err)
+{
+    struct prepare_job *x = container_of(j, struct prepare_job, job);
+    _cleanup_(agx_resolv_done) struct agx_resolv host = { 0 };
+    _cleanup_buf_ struct agx_buf resolv = AGX_BUF_INIT(AGX_NATIVE_ETC_MAX);
+    int r = x->makes ? agx_boxdirs_make(x->dirs, x->state.sandbox_id, err) : 0;
+
+    if (r == 0)
+        r = agx_boxdirs_write(x->dirs, &x->state, false, err);
+    r = name_place(x, r, err);
+    if (r == 0 && x->network != AGX_NEST_NONE)
+        r = agx_resolv_read(&host, err);
+    if (r == 0 && agx_resolv_needs_forward(&host, x->network))
+        memcpy(x->dns, host.upstream, sizeof(x->dns));
+    if (r == 0 && agx_resolv_write(&host, x->network, &x->state.egress, &resolv) < 0)
+        r = agx_text_no_memory(err);
+    for (size_t i = 0; r == 0 && i < x->state.n_parts; i++)
+        r = x->parts[i].runs ? 0 : prepare_part(x, i, agx_buf_peek(&resolv), err);
+    return r;
+}
+
+static void prepare_free(struct prepare_job *x)
+{
+    for (size_t i = 0; x->parts && i < x->up->n_parts; i++) {
+        agx_cgroup_entry_done(&x->parts[i].entry);
+        agx_buf_done(&x->parts[i].hosts);
+    }
+    free(x->parts);
+    agx_native_state_done(&x->state);
+    free(x);
+}
+
+static void prepare_done(struct agx_job *j, struct agx_error *error)
+{
+    struct prepare_job *x = container_of(j, struct prepare_job, job);
+    struct agx_native_up *up = x->up;
+
+    for (size_t i = 0; i < up->n_parts; i++) {
+        up->parts[i].cgroup = x->parts[i].entry;
+        x->parts[i].entry = (struct agx_cgroup_entry)AGX_CGROUP_ENTRY_INIT;
+    }
+    memcpy(up->dns, x->dns, sizeof(up->dns));
+    for (size_t i = 0; i < up->n_parts; i++)
+        up->has_disks = up->has_disks || x->parts[i].limits.disk_bytes > 0;
+    prepare_free(x);
+    agx_step_fail(&up->task.step, &error);
+    agx_step_arrive(&up->task.step);
+}
+
+static const struct agx_job_kind prepare_kind = { .name = "prepare",
+                                                  .run = run_prepare,
+                                                  .done = prepare_done };
+
+static int fill_part(struct prepare_job *x, size_t i, struct agx_error **err)
+{
+    struct agx_native_up *up = x->up;
+    const struct agx_sandbox *sb = &up->task.sandbox;
+    const struct agx_etc etc = { sb->id, &sb->spec, up->box->nest, &x->state.hosts };
+    struct part_files *p = &x->parts[i];
+    char name[AGX_NATIVE_HOSTNAME_MAX + 1];
+    int r = agx_native_limits(up->native, &sb->spec, i, &p->limits, err);
+
+    if (r < 0)
+        return r;
+    (void)snprintf(p->hostname, sizeof(p->hostname), "%s\n", agx_etc_hostname(&etc, i, name));
+    return agx_etc_hosts(&etc, i, &p->hosts) < 0 ? agx_text_no_memory(err) : 0;
+}
+
+static int start_prepare(struct agx_native_up *up, struct agx_error **err)
+{
+    struct agx_native *n = up->native;
+    struct prepare_job *x = agx_new(struct prepare_job);
+    int r;
+
+    x->job.kind = &prepare_kind;
+    x->up = up;
+    x->dirs = &n->dirs;
+    x->dir = n->dir;
+    x->cgroups = n->cgroups;
+    x->disk = &n->disk;
+    x->makes = up->makes;
+    x->network = up->box->nest->network;
+    x->parts = agx_alloc(up->n_parts * sizeof(*x->parts));
+    for (size_t i = 0; i < up->n_parts; i++) {
+        x->parts[i].runs = up->parts[i].runs;
+        x->parts[i].entry = (struct agx_cgroup_entry)AGX_CGROUP_ENTRY_INIT;
+        x->parts[i].hosts = (struct agx_buf)AGX_BUF_INIT(AGX_NATIVE_ETC_MAX);
+    }
+    r = agx_native_state_copy(&x->state, &up->box->state, err);
+    for (size_t i = 0; r == 0 && i < up->n_parts; i++)
+        r = fill_part(x, i, err);
+    if (r == 0)
+        r = agx_job_start(&x->job, n->disk_pool, err);
+    if (r < 0)
+        prepare_free(x);
+    else
+        agx_step_hold(&up->task.step);
+    return r;
+}
+
+/* ---- the record ---- */
+
+static int describe_part(struct agx_native_up *up, struct agx_native_state *s, size_t i,
+                         struct agx_error **err)
+{
+    const struct agx_spec *spec = &up->task.sandbox.spec;
+    const struct agx_compose c = { .image = up->parts[i].image,
+                                   .companion = i == 0 ? NULL : &spec->companions[i - 1],
+                                   .compat = up->native->compat };
+    struct agx_native_part_state *p = &s->parts[i];
+    int r;
+
+    p->id_base = up->nest->members[i].id_base;
+    p->oom = false;
+    if ((r = agx_text_set(&p->image, up->parts[i].image->id, err)) < 0 ||
+        (r = agx_text_set(&p->user, agx_compose_user(&c), err)) < 0)
+        return r;
+    return agx_text_set(&p->cwd, agx_compose_cwd(&c), err);
+}
+
+/* Without copies it is whole as soon as its directory is there. */
+static int describe(struct agx_native_up *up, struct agx_native_state *s, struct agx_error **err)
+{
+    int r = 0;
+
+    s->network = up->task.sandbox.spec.network;
+    s->made = !up->makes || up->task.sandbox.spec.copies_len == 0;
+    s->subnet = up->nest->subnet;
+    agx_words_done(&s->egress);
+    agx_words_done(&s->hosts);
+    if ((r = agx_words_copy(&s->egress, &up->egress, err)) < 0 ||
+        (r = agx_words_copy(&s->hosts, &up->hosts, err)) < 0)
+        return r;
+    if ((r = agx_text_set(&s->interface, up->nest->interface, err)) < 0 ||
+        (r = agx_native_state_set_ports(s, up->task.sandbox.spec.ports,
+                                        up->task.sandbox.spec.ports_len, err)) < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < up->n_parts; i++)
+        r = describe_part(up, s, i, err);
+    return r;
+}
+
+/* The box has the nest from here on, and a record. */
+static int take_over(struct agx_native_up *up, struct agx_error **err)
+{
+    struct agx_native_box *box = up->box;
+    struct agx_native_state s;
+    int r;
+
+    if (up->makes) {
+        r = agx_native_state_init(&s, box->id, up->n_parts, err);
+        if (r < 0)
+            return r;
+        r = describe(up, &s, err);
+        if (r < 0) {
+            agx_native_state_done(&s);
+            return r;
+        }
+        agx_native_box_know(box, &s);
+    } else {
+        r = describe(up, &box->state, err);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < up->n_parts; i++) {
+        if (!box->parts[i].image)
+            box->parts[i].image = agx_image_pin(up->parts[i].image);
+    }
+    box->nest = AGX_TAKE_PTR(up->nest);
+    up->undoes = true;
+    return 0;
+}
+
+int agx_native_up_enter_prepare(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    int r = up->mends ? 0 : take_over(up, err);
+
+    if (r == 0)
+        r = start_prepare(up, err);
+    return agx_step_wait(&up->task.step, r, UP_LAUNCH, err);
+}
