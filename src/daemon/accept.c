@@ -1,27 +1,28 @@
 /* accept.c: what comes before a create's first step. */
 #include "daemon/accept.h"
 
+#include "backend/sources.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "daemon/engine_internal.h"
-#include "daemon/sources.h"
 
 #include "base/banned.h"
 
 /* A create whose spec is looked at by a thread. */
-struct acceptance {
+struct agx_acceptance {
     struct agx_job job;
     struct agx_engine *engine;
+    struct agx_acceptance *next, **at; /* of those that a thread has, or will have */
     uid_t uid;
     char *id; /* NULL: none was given */
     struct agx_spec spec;
     struct agx_spec_host host;
     struct agx_sources sources;
-    agx_answer_fn answer;
+    agx_answer_fn answer; /* NULL: it was given, because the engine is closing */
     void *user;
 };
 
-static void acceptance_free(struct acceptance *a)
+static void acceptance_free(struct agx_acceptance *a)
 {
     agx_spec_done(&a->spec);
     free(a->id);
@@ -58,15 +59,16 @@ static int make_unit(struct agx_engine *e, uid_t uid, const char *id, struct agx
     return 0;
 }
 
-/* 1: the id was used before, and is for ever. */
-static int check_id(struct agx_engine *e, const char *id, const struct agx_spec *spec,
-                    struct agx_error **err)
+/* 1: the id was used before, and is for ever. One that was just made up is not looked for: the
+ * commit, which would refuse it, is enough. */
+static int check(struct agx_engine *e, const char *id, const struct agx_spec *spec,
+                 struct agx_error **err)
 {
-    int r = agx_ident_check("sandbox_id", agx_str_from(id), err);
+    int r = id ? agx_ident_check("sandbox_id", agx_str_from(id), err) : 0;
 
     if (r == 0)
         r = agx_backend_check(e->config.backend, spec, err);
-    if (r == 0 && !agx_map_get(&e->units, agx_str_from(id)))
+    if (r == 0 && id && !agx_map_get(&e->units, agx_str_from(id)))
         r = agx_schema_is_reserved(e->config.store, AGX_TABLE_SANDBOX_IDS, id, err);
     return r;
 }
@@ -83,10 +85,9 @@ void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct ag
     if (!id)
         r = agx_uuid_new(uuid, &error);
     if (r == 0)
-        r = check_id(e, id ? id : uuid, take_spec, &error);
+        r = check(e, id, take_spec, &error);
     if (r > 0) {
-        agx_engine_refuse_later(e, answer, user, AGX_REASON_SANDBOX_ID_ALREADY_EXISTS,
-                                id ? id : uuid);
+        agx_engine_refuse_later(e, answer, user, AGX_REASON_SANDBOX_ID_ALREADY_EXISTS, id);
         agx_spec_done(take_spec);
         return;
     }
@@ -113,31 +114,62 @@ void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct ag
 
 static int run(struct agx_job *j, struct agx_error **err)
 {
-    struct acceptance *a = container_of(j, struct acceptance, job);
+    struct agx_acceptance *a = container_of(j, struct agx_acceptance, job);
 
     return agx_spec_accept(&a->spec, &a->host, err);
 }
 
+static void remember(struct agx_acceptance *a)
+{
+    a->next = a->engine->acceptances;
+    a->at = &a->engine->acceptances;
+    if (a->next)
+        a->next->at = &a->next;
+    *a->at = a;
+}
+
+static void forget(struct agx_acceptance *a)
+{
+    if (!a->at)
+        return;
+    *a->at = a->next;
+    if (a->next)
+        a->next->at = a->at;
+    a->at = NULL;
+}
+
 static void done(struct agx_job *j, struct agx_error *error)
 {
-    struct acceptance *a = container_of(j, struct acceptance, job);
+    struct agx_acceptance *a = container_of(j, struct agx_acceptance, job);
 
-    if (a->engine->closing && !error)
-        (void)agx_error_set(&error, AGX_UNAVAILABLE, "the daemon is stopping");
-    if (error)
+    forget(a);
+    if (!a->answer)
+        agx_error_free(error);
+    else if (error)
         a->answer(a->user, &(struct agx_answer){ .error = error });
     else
         agx_accept_admit(a->engine, a->uid, a->id, &a->spec, a->answer, a->user);
     acceptance_free(a);
 }
 
+void agx_accept_close(struct agx_engine *e)
+{
+    while (e->acceptances) {
+        struct agx_acceptance *a = e->acceptances;
+
+        forget(a);
+        agx_engine_refuse_stopping(e, a->answer, a->user);
+        a->answer = NULL;
+    }
+}
+
 static const struct agx_job_kind acceptance_kind = { .name = "accept", .run = run, .done = done };
 
 /* Takes the spec's contents. */
-static struct acceptance *acceptance_new(struct agx_engine *e, uid_t uid, const char *id,
-                                         struct agx_spec *take_spec)
+static struct agx_acceptance *acceptance_new(struct agx_engine *e, uid_t uid, const char *id,
+                                             struct agx_spec *take_spec)
 {
-    struct acceptance *a = agx_new(struct acceptance);
+    struct agx_acceptance *a = agx_new(struct agx_acceptance);
 
     a->job.kind = &acceptance_kind;
     a->engine = e;
@@ -161,7 +193,7 @@ void agx_engine_create(struct agx_engine *e, uid_t uid, const char *id, struct a
 {
     bool looks = take_spec->mounts_len > 0 || take_spec->copies_len > 0;
     struct agx_error *error = NULL;
-    struct acceptance *a;
+    struct agx_acceptance *a;
     int r;
 
     agx_loop_assert(e->loop);
@@ -176,7 +208,9 @@ void agx_engine_create(struct agx_engine *e, uid_t uid, const char *id, struct a
         r = agx_spec_accept(&a->spec, &a->host, &error);
     if (r < 0)
         agx_engine_answer_later(e, answer, user, &error, AGX_REASON_NONE, NULL);
-    else if (!looks)
+    else if (looks)
+        remember(a);
+    else
         agx_accept_admit(e, uid, id, &a->spec, answer, user);
     if (r < 0 || !looks)
         acceptance_free(a);

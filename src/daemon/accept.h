@@ -13,4 +13,8 @@
 void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct agx_spec *take_spec,
                       agx_answer_fn answer, void *user);
 
+/* The engine is closing: creates whose paths are being looked at are refused without waiting for
+ * the threads, which may hang. */
+void agx_accept_close(struct agx_engine *e);
+
 #endif

@@ -353,22 +353,25 @@ static void fill(struct agx_change *c, struct agx_store_batch *b)
     struct agx_engine *e = u->engine;
     uint64_t position = e->next_position;
 
-    if (!u->born)
+    if (!u->born) {
+        assert(c->events_len > 0); /* its first event has the position that becomes its number */
+        u->sandbox.number = position + 1;
         agx_schema_put_sandbox(b, &u->sandbox);
+    }
     if (c->purge) {
-        agx_schema_purge(b, u->sandbox.id, e->next_position);
+        agx_schema_purge(b, &u->sandbox, e->next_position);
         return;
     }
     agx_schema_put_life(b, &u->sandbox);
     for (size_t i = 0; i < c->events_len; i++) {
         c->events[i].position = ++position;
-        agx_schema_put_event(b, u->sandbox.id, position, &c->events[i].event);
+        agx_schema_put_event(b, &u->sandbox, position, &c->events[i].event);
     }
     for (struct agx_active *x = u->execs; x; x = x->next) {
         if (!x->changed)
             continue;
         if (!x->born)
-            agx_schema_reserve_exec(b, &x->exec);
+            agx_schema_reserve_exec(b, &u->sandbox, &x->exec);
         agx_schema_put_exec(b, &x->exec);
     }
 }

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "backend/subnets.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "core/yaml.h"
@@ -387,6 +388,19 @@ int agx_config_set(struct agx_config *c, const char *key, const char *value, str
     return set_value(c, k, &v, err);
 }
 
+/* The pool as the backend will cut it. */
+static int check_pool(const struct agx_config_docker *d, struct agx_error **err)
+{
+    struct agx_subnets subnets;
+    struct agx_subnet pool;
+    int r = agx_subnet_parse(agx_str_from(d->pool ? d->pool : AGX_SUBNETS_POOL), &pool, err);
+
+    if (r < 0)
+        return agx_error_wrap(err, r, "'docker.pool'");
+    r = agx_subnets_init(&subnets, &pool, d->pool_prefix, 0, err);
+    return r < 0 ? agx_error_wrap(err, r, "'docker.pool' and 'docker.pool_prefix'") : 0;
+}
+
 int agx_config_check(const struct agx_config *c, struct agx_error **err)
 {
     if (c->store.map_bytes > c->store.map_max)
@@ -401,7 +415,11 @@ int agx_config_check(const struct agx_config *c, struct agx_error **err)
     if (c->shutdown_grace_ms >= c->shutdown_limit_ms)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "'shutdown.grace' must be less than 'shutdown.limit'");
-    return 0;
+    if (c->docker.init && c->docker.init[0] && c->docker.init[0] != '/')
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'docker.init' must be an absolute path");
+    if (c->native.init && c->native.init[0] && c->native.init[0] != '/')
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'native.init' must be an absolute path");
+    return check_pool(&c->docker, err);
 }
 
 void agx_config_done(struct agx_config *c)
@@ -409,5 +427,11 @@ void agx_config_done(struct agx_config *c)
     if (!c)
         return;
     free(c->backend);
-    c->backend = NULL;
+    free(c->docker.pool);
+    free(c->docker.init);
+    free(c->images.insecure_registries);
+    free(c->native.pool);
+    free(c->native.init);
+    c->backend = c->docker.pool = c->docker.init = c->images.insecure_registries = NULL;
+    c->native.pool = c->native.init = NULL;
 }

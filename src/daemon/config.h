@@ -7,9 +7,11 @@
 #ifndef AGX_DAEMON_CONFIG_H
 #define AGX_DAEMON_CONFIG_H
 
+#include "backend/docker/control.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "daemon/engine.h"
+#include "image/images.h"
 #include "rpc/server.h"
 #include "store/store_lmdb.h"
 
@@ -19,11 +21,35 @@ struct agx_config_uids {
     size_t len;
 };
 
+/* Of the Docker backend: see agx_docker_config. */
+struct agx_config_docker {
+    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, where init is installed */
+    uint32_t pool_prefix, networks_ready, pids;
+    enum agx_docker_control control;
+    bool isolation_off;
+};
+
+/* Of the images that the daemon keeps itself. */
+struct agx_config_images {
+    struct agx_images_config store;
+    char *insecure_registries; /* "host:port,..."; owned; NULL: none */
+};
+
+/* Of the native backend: see agx_native_config. */
+struct agx_config_native {
+    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, where init is installed */
+    uint32_t id_base, ready, pids;
+};
+
 /* Fields of the parts that no key sets are set by whoever opens them. */
 struct agx_config {
     char *backend; /* "NAME" or "NAME:TARGET"; empty: none was chosen. Owned. */
     bool compat;   /* serve the programs of agents-sandbox too */
     struct agx_config_uids allow_uids;
+    bool lan_blocked; /* sandboxes reach no private address outside the host either */
+    struct agx_config_docker docker;
+    struct agx_config_images images;
+    struct agx_config_native native;
     struct agx_engine_config engine;
     struct agx_rpc_config rpc;
     struct agx_store_lmdb_config store;
@@ -38,11 +64,16 @@ struct agx_config {
 /* The defaults: those of the parts, and these. */
 #define AGX_CONFIG_INIT                                                                            \
     {                                                                                              \
-        .engine = AGX_ENGINE_CONFIG_INIT, .rpc = AGX_RPC_CONFIG_INIT,                              \
-        .store = AGX_STORE_LMDB_CONFIG_INIT, .log = AGX_LOG_CONFIG_INIT,                           \
-        .subscribers_per_uid = AGX_SUBSCRIBERS_PER_UID, .log_file_max = AGX_LOG_FILE_MAX,          \
-        .log_keep = AGX_LOG_FILES_KEPT, .log_check_ms = AGX_LOG_CHECK_MS,                          \
-        .shutdown_grace_ms = AGX_SHUTDOWN_GRACE_MS, .shutdown_limit_ms = AGX_SHUTDOWN_LIMIT_MS     \
+        .docker = { .pool_prefix = AGX_SUBNETS_PREFIX, .pids = AGX_DOCKER_PIDS },                  \
+        .native = { .id_base = AGX_NEST_ID_BASE,                                                   \
+                    .ready = AGX_NEST_READY,                                                       \
+                    .pids = AGX_NATIVE_PIDS },                                                     \
+        .images = { .store = AGX_IMAGES_CONFIG_INIT }, .engine = AGX_ENGINE_CONFIG_INIT,           \
+        .rpc = AGX_RPC_CONFIG_INIT, .store = AGX_STORE_LMDB_CONFIG_INIT,                           \
+        .log = AGX_LOG_CONFIG_INIT, .subscribers_per_uid = AGX_SUBSCRIBERS_PER_UID,                \
+        .log_file_max = AGX_LOG_FILE_MAX, .log_keep = AGX_LOG_FILES_KEPT,                          \
+        .log_check_ms = AGX_LOG_CHECK_MS, .shutdown_grace_ms = AGX_SHUTDOWN_GRACE_MS,              \
+        .shutdown_limit_ms = AGX_SHUTDOWN_LIMIT_MS                                                 \
     }
 
 /* Accepts NULL. */

@@ -21,6 +21,7 @@ struct agx_config_key {
     uint64_t min, max;
     uint64_t unit_ns;
     const char *const *words; /* ends with NULL */
+    const char *preset;       /* what a text is that is not set; NULL: empty */
     const char *means;        /* a line or two, for --print-config */
 };
 

@@ -78,11 +78,14 @@ static int print_value(const struct agx_config *c, const struct agx_config_key *
                        struct agx_buf *out)
 {
     const void *at = (const char *)c + k->offset;
+    const char *set;
     char text[AGX_DURATION_TEXT_SIZE];
     uint64_t n;
 
-    if (k->kind == AGX_CONFIG_TEXT)
-        return print_text(agx_str_from(*(char *const *)at), out);
+    if (k->kind == AGX_CONFIG_TEXT) {
+        set = *(char *const *)at;
+        return print_text(agx_str_from(set ? set : k->preset), out);
+    }
     if (k->kind == AGX_CONFIG_UIDS)
         return print_uids(at, out);
     n = agx_config_number(c, k);

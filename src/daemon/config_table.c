@@ -42,15 +42,23 @@
         .max = AGX_ARRAY_LEN(list) - 2, .means = (text)                                            \
     }
 
+#define TEXT(key, field, otherwise, text)                                                          \
+    {                                                                                              \
+        .name = (key), .kind = AGX_CONFIG_TEXT, AT(field), .preset = (otherwise), .means = (text)  \
+    }
+
 static const char *const compat_words[] = { "none", "agbox", NULL };
 static const char *const level_words[] = { "debug", "info", "warn", "error", NULL };
 static const char *const format_words[] = { "logfmt", "json", NULL };
+static const char *const lan_words[] = { "allow", "block", NULL };
+static const char *const isolation_words[] = { "required", "off", NULL };
+/* In the order of enum agx_docker_control. */
+static const char *const control_words[] = { "auto", "pidfd", "stdio", "engine", NULL };
 
 const struct agx_config_key agx_config_keys[] = {
-    { .name = "backend",
-      .kind = AGX_CONFIG_TEXT,
-      AT(backend),
-      .means = "what makes sandboxes: NAME, or NAME:TARGET" },
+    TEXT("backend", backend, NULL,
+         "what makes sandboxes: native (Linux alone), docker or docker:HOST; with compat the "
+         "default is docker"),
     CHOICE("compat", compat, compat_words,
            "whose programs to serve beside our own: none, or agbox (agents-sandbox)"),
     { .name = "allow_uids",
@@ -93,6 +101,48 @@ const struct agx_config_key agx_config_keys[] = {
     SIZE("exec.log_head", engine.log_head_max, 1, SIZE_MAX_BYTES,
          "of what a command prints, the first so many bytes are kept"),
     SIZE("exec.log_tail", engine.log_tail_max, 1, SIZE_MAX_BYTES, "and the last so many"),
+
+    CHOICE("network.lan", lan_blocked, lan_words,
+           "whether sandboxes reach private addresses of other machines; the host and other "
+           "sandboxes they never reach"),
+
+    CHOICE("docker.control", docker.control, control_words,
+           "how commands reach a sandbox: pidfd (needs root), stdio, engine (an engine on another "
+           "machine), or by itself"),
+    CHOICE(
+        "docker.isolation", docker.isolation_off, isolation_words,
+        "with `required` the daemon does not start without CAP_NET_ADMIN, and an engine on another "
+        "machine gets no sandboxes with a network: they could not be kept apart"),
+    TEXT("docker.pool", docker.pool, AGX_SUBNETS_POOL, "addresses for the networks of sandboxes"),
+    COUNT("docker.pool_prefix", docker.pool_prefix, 1, 126,
+          "and the length of each network's prefix"),
+    COUNT("docker.networks_ready", docker.networks_ready, 0, AGX_DOCKER_READY_MAX,
+          "networks that are kept ready for the next sandboxes; not with compat"),
+    COUNT("docker.pids", docker.pids, 0, COUNT_MAX,
+          "processes at a time in each container; 0: no limit"),
+    TEXT("docker.init", docker.init, NULL,
+         "the program agentix-init; empty: beside agentixd, or where it was installed"),
+
+    TEXT("images.insecure_registries", images.insecure_registries, NULL,
+         "registries (host:port, with commas between) that are asked without TLS, as those on the "
+         "loopback are anyway"),
+    SIZE("images.import_max", images.store.import_max_bytes, 1 << 10, SIZE_MAX_BYTES,
+         "the largest archive that is imported"),
+    SIZE("images.layer_max", images.store.limits.bytes, 1 << 10, SIZE_MAX_BYTES,
+         "a layer whose files are larger together is refused"),
+    COUNT("images.layer_entries", images.store.limits.entries, 1, COUNT_MAX,
+          "and one of more files and directories"),
+
+    TEXT("native.pool", native.pool, AGX_SUBNETS_POOL, "addresses for the networks of sandboxes"),
+    COUNT("native.id_base", native.id_base, 65536, 0xf0000000u,
+          "the first of the user and group ids that sandboxes have on this machine; each takes "
+          "65536 of them"),
+    COUNT("native.ready", native.ready, 0, AGX_NEST_READY_MAX,
+          "namespaces that are kept ready for the next sandboxes"),
+    COUNT("native.pids", native.pids, 1, COUNT_MAX,
+          "processes at a time in each sandbox or companion"),
+    TEXT("native.init", native.init, NULL,
+         "the program agentix-init; empty: beside agentixd, or where it was installed"),
 
     SPAN_MS("crash.window", engine.watch.window_ms,
             "a main process that fails for longer than this is given up"),

@@ -1,50 +1,27 @@
 /*
- * daemon.c: the parts, their order, and the end.
- *
- * Closing is asynchronous and goes part by part: close_next() closes the topmost part that is open,
- * and is called again when that is gone. A start that failed in the middle ends the same way, so
- * there is one order and one path through it.
+ * daemon.c: the process round the parts: locks, log, signals, sockets, and how long the end may
+ * take. A start that failed in the middle ends on the same path as a shutdown.
  */
 #include "daemon/daemon.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 
-#include "daemon/backends.h"
 #include "daemon/dirs.h"
 #include "daemon/instance.h"
 #include "daemon/logfile.h"
-#include "daemon/schema.h"
-#include "daemon/service.h"
+#include "daemon/parts.h"
 #include "daemon/sockets.h"
 #include "loop/signals.h"
-#include "rpc/health.h"
-#include "rpc/reflection.h"
-#include "wire/api.h"
 #include "base/banned.h"
-
-/* Descriptors for everything but connections: the store, logs of commands, the backend. */
-#define FILES_RESERVED 512
-
-#define PRIVATE_MAX 4            /* paths that are not for sandboxes */
-#define AGBOX_HOME "/home/agbox" /* of the user in agents-sandbox's images */
 
 struct daemon {
     const struct agx_daemon_options *o;
     struct agx_instance *instance, *agbox_instance;
+    struct agx_rootless rootless;
     struct agx_loop *loop;
     struct agx_logfile *logfile;
-    struct agx_store *store;
-    struct agx_backend *backend;
-    struct agx_engine *engine;
-    const char *private_paths[PRIVATE_MAX]; /* borrowed, for the engine */
-    struct agx_service *service;
-    struct agx_rpc_server *rpc;
-    struct agx_rpc_health *health;
-    struct agx_rpc_reflection *reflection;
+    struct agx_parts parts;
     struct agx_signals *signals;
     uv_signal_t hangup;
     bool hangup_open;
@@ -73,54 +50,10 @@ static void limit_the_end(uint64_t ms, int status)
     (void)setitimer(ITIMER_REAL, &when, NULL);
 }
 
-static void close_next(struct daemon *d);
-
-/* `part` is gone; what it had to complain about is for the log. */
-static void closed(struct daemon *d, const char *part, struct agx_error *error)
-{
-    if (error)
-        AGX_LOG(AGX_LOG_WARN, "daemon.close_failed", AGX_F_STR("part", part), AGX_F_ERR(error),
-                AGX_F_BOOL("ignored", true));
-    agx_error_free(error);
-    close_next(d);
-}
-
-static void on_rpc_stopped(void *user, struct agx_error *error)
+/* Without parts, the last handles: with them the loop ends. */
+static void close_rest(void *user)
 {
     struct daemon *d = user;
-
-    d->rpc = NULL;
-    d->health = agx_rpc_health_free(d->health);
-    d->reflection = agx_rpc_reflection_free(d->reflection);
-    closed(d, "server", error);
-}
-
-static void on_engine_closed(void *user, struct agx_error *error)
-{
-    ((struct daemon *)user)->engine = NULL;
-    closed(user, "engine", error);
-}
-
-static void on_backend_closed(void *user, struct agx_error *error)
-{
-    ((struct daemon *)user)->backend = NULL;
-    closed(user, "backend", error);
-}
-
-static void on_store_closed(void *user, struct agx_error *error)
-{
-    ((struct daemon *)user)->store = NULL;
-    closed(user, "store", error);
-}
-
-static void on_service_closed(void *user, struct agx_error *error)
-{
-    ((struct daemon *)user)->service = NULL;
-    closed(user, "service", error);
-}
-
-static void close_rest(struct daemon *d)
-{
     sigset_t all;
 
     /* Whoever sends another signal now would kill a program that is about to exit. */
@@ -132,36 +65,6 @@ static void close_rest(struct daemon *d)
         uv_close((uv_handle_t *)&d->hangup, NULL);
     d->hangup_open = false;
     d->logfile = agx_logfile_close(d->logfile);
-}
-
-/* Closes the topmost part; the last one ends the loop, for no handle is left. The service is closed
- * last, when nobody can ask it or answer it any more. */
-static void close_next(struct daemon *d)
-{
-    if (d->rpc)
-        agx_rpc_server_stop(d->rpc, d->o->config->shutdown_grace_ms, on_rpc_stopped, d);
-    else if (d->engine)
-        agx_engine_close(d->engine, on_engine_closed, d);
-    else if (d->backend)
-        agx_backend_close(d->backend, on_backend_closed, d);
-    else if (d->store)
-        agx_store_close(d->store, on_store_closed, d);
-    else if (d->service)
-        agx_service_close(d->service, on_service_closed, d);
-    else
-        close_rest(d);
-}
-
-/* Of the server as a whole, and of each service by its name. */
-static int set_health(struct daemon *d, bool serving, struct agx_error **err)
-{
-    static const char *const names[] = { "", "agbox.v1.SandboxService",
-                                         "agentix.v1.ControlService" };
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(names); i++)
-        r = agx_rpc_health_set(d->health, agx_str_from(names[i]), serving, err);
-    return r;
 }
 
 static void tell_manager(const struct daemon *d, const char *state)
@@ -183,29 +86,12 @@ static void on_shutdown(void *user, int signo, unsigned count)
     AGX_LOG(AGX_LOG_INFO, "daemon.stopping", AGX_F_STR("msg", "shutting down"),
             AGX_F_INT("signal", signo));
     tell_manager(d, "STOPPING=1");
-    if (set_health(d, false, NULL) < 0)
+    if (agx_parts_set_serving(&d->parts, false, NULL) < 0)
         AGX_LOG(AGX_LOG_WARN, "daemon.health_failed", AGX_F_BOOL("ignored", true));
-    close_next(d);
+    agx_parts_close(&d->parts, close_rest, d);
 }
 
 /* ---- the start ---- */
-
-/* As many files as we may have; the connections that fit into them. */
-static size_t raise_files(size_t conns_max)
-{
-    struct rlimit files;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return conns_max;
-    if (files.rlim_cur < files.rlim_max) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-        (void)getrlimit(RLIMIT_NOFILE, &files);
-    }
-    if (files.rlim_cur < 2 * FILES_RESERVED)
-        return AGX_MIN(conns_max, files.rlim_cur / 2);
-    return AGX_MIN(conns_max, files.rlim_cur - FILES_RESERVED);
-}
 
 /* The one thing that comes before the lock is the directory that it is in. */
 static int take_locks(struct daemon *d, struct agx_error **err)
@@ -222,6 +108,28 @@ static int take_locks(struct daemon *d, struct agx_error **err)
         return r;
     r = agx_dirs_own(agbox->run_dir, 0755, err);
     return r < 0 ? r : agx_instance_open(agbox->lock, 0644, &d->agbox_instance, err);
+}
+
+/*
+ * An ordinary user's native backend: from here on we are root of a user namespace of his. Before
+ * there is any thread, and after the lock, so that nobody else does the same.
+ */
+static int enter_rootless(struct daemon *d, struct agx_error **err)
+{
+    const struct agx_rootless_config c = { .init_path = d->o->native->init_path,
+                                           .dir = d->o->places->data_dir };
+    int r;
+
+    if (!d->o->native->rootless)
+        return 0;
+    if (d->o->config->allow_uids.len > 0)
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "allow_uids: only the user himself reaches the native backend of an "
+                             "ordinary user");
+    r = agx_dirs_own(c.dir, 0700, err);
+    if (r == 0)
+        r = agx_rootless_enter(&d->rootless, &c, err);
+    return agx_native_setup_wrap(d->o->native, r, err);
 }
 
 static int open_log(struct daemon *d, struct agx_error **err)
@@ -259,81 +167,6 @@ static int open_signals(struct daemon *d, struct agx_error **err)
     return r < 0 ? agx_error_set(err, AGX_INTERNAL, "watch SIGHUP: %s", uv_strerror(r)) : 0;
 }
 
-/* Opened before any thread exists: it may have to fork. */
-static int open_store(struct daemon *d, struct agx_error **err)
-{
-    struct agx_store_lmdb_config c = d->o->config->store;
-
-    c.dir = d->o->places->store_dir;
-    return agx_store_lmdb_open(d->loop, &c, &agx_schema_layout, &d->store, err);
-}
-
-/* What no sandbox may be given: our sockets and our data. Returns how many of `out` it filled. */
-static size_t list_private(const struct agx_daemon_options *o, const char *out[PRIVATE_MAX])
-{
-    const struct agx_places_agbox *agbox = o->agbox;
-    const struct agx_places *p = o->places;
-    size_t n = 0;
-
-    out[n++] = p->run_dir_ours ? p->run_dir : p->socket;
-    out[n++] = p->data_dir;
-    if (agbox) {
-        out[n++] = agbox->run_dir;
-        out[n++] = agbox->exec_log_dir;
-    }
-    return n;
-}
-
-static int open_engine(struct daemon *d, struct agx_error **err)
-{
-    struct agx_engine_config c = d->o->config->engine;
-    int r;
-
-    c.store = d->store;
-    c.backend = d->backend;
-    c.log_root = d->o->agbox ? d->o->agbox->exec_log_dir : d->o->places->exec_log_dir;
-    c.host.home = d->o->home;
-    c.host.sandbox_home = d->o->agbox ? AGBOX_HOME : "/root";
-    c.private_paths = d->private_paths;
-    c.private_paths_len = list_private(d->o, d->private_paths);
-    r = agx_dirs_own(c.log_root, 0700, err);
-    return r < 0 ? r : agx_engine_open(d->loop, &c, &d->engine, err);
-}
-
-static int open_methods(struct daemon *d, struct agx_error **err)
-{
-    struct agx_service_config c = AGX_SERVICE_CONFIG_INIT;
-
-    c.loop = d->loop;
-    c.engine = d->engine;
-    c.store = d->store;
-    c.server = d->rpc;
-    c.version = AGX_VERSION;
-    c.name = d->o->agbox ? "agboxd" : "agentixd";
-    c.backend = d->backend->ops->name;
-    c.data_dir = d->o->places->data_dir;
-    c.compat = d->o->agbox != NULL;
-    c.subscribers_per_uid = d->o->config->subscribers_per_uid;
-    return agx_service_open(&c, &d->service, err);
-}
-
-static int open_server(struct daemon *d, struct agx_error **err)
-{
-    struct agx_rpc_config c = d->o->config->rpc;
-    struct agx_config_uids *uids = (struct agx_config_uids *)&d->o->config->allow_uids;
-    int r;
-
-    c.conns_max = raise_files(c.conns_max);
-    c.admit = agx_sockets_admit;
-    c.user = uids;
-    r = agx_rpc_server_open(d->loop, &c, &d->rpc, err);
-    if (r == 0)
-        r = agx_rpc_health_new(d->rpc, &d->health, err);
-    if (r == 0)
-        r = agx_rpc_reflection_new(d->rpc, &d->reflection, err);
-    return r < 0 ? r : agx_rpc_reflection_add(d->reflection, agx_api_descriptor_set(), err);
-}
-
 /* Ours, unless others were handed over, and agbox's. */
 static int open_sockets(struct daemon *d, struct agx_error **err)
 {
@@ -342,11 +175,11 @@ static int open_sockets(struct daemon *d, struct agx_error **err)
     int r = 0;
 
     for (unsigned i = 0; r == 0 && i < n; i++)
-        r = agx_sockets_serve_fd(d->loop, d->rpc, AGX_SYSTEMD_FIRST_FD + (int)i, err);
+        r = agx_sockets_serve_fd(d->loop, d->parts.rpc, AGX_SYSTEMD_FIRST_FD + (int)i, err);
     if (r == 0 && n == 0)
-        r = agx_sockets_serve_path(d->loop, d->rpc, d->o->places->socket, open_to_all, err);
+        r = agx_sockets_serve_path(d->loop, d->parts.rpc, d->o->places->socket, open_to_all, err);
     if (r == 0 && d->o->agbox)
-        r = agx_sockets_serve_path(d->loop, d->rpc, d->o->agbox->socket, open_to_all, err);
+        r = agx_sockets_serve_path(d->loop, d->parts.rpc, d->o->agbox->socket, open_to_all, err);
     return r;
 }
 
@@ -374,18 +207,10 @@ static int open_files(struct daemon *d, struct agx_error **err)
 
 static int open_service(struct daemon *d, struct agx_error **err)
 {
-    int r = open_store(d, err);
+    int r = agx_parts_open(&d->parts, d->loop, d->o, &d->rootless, err);
 
     if (r == 0)
-        r = agx_backends_open(d->loop, d->o->config->backend, &d->backend, err);
-    if (r == 0)
-        r = open_engine(d, err);
-    if (r == 0)
-        r = open_server(d, err);
-    if (r == 0)
-        r = open_methods(d, err);
-    if (r == 0)
-        r = set_health(d, true, err);
+        r = agx_parts_set_serving(&d->parts, true, err);
     return r < 0 ? r : open_signals(d, err);
 }
 
@@ -401,9 +226,8 @@ static const struct {
     int (*run)(struct daemon *d, struct agx_error **err);
     const char *failure;
 } steps[] = {
-    { take_locks, "failed to acquire lock" },
-    { open_files, "failed to create service" },
-    { open_service, "failed to create service" },
+    { take_locks, "failed to acquire lock" },   { enter_rootless, "failed to create service" },
+    { open_files, "failed to create service" }, { open_service, "failed to create service" },
     { open_edge, "server stopped with error" },
 };
 
@@ -428,19 +252,22 @@ static int start(struct daemon *d, struct agx_error **err)
 
 int agx_daemon_run(const struct agx_daemon_options *o, bool *ret_held, struct agx_error **err)
 {
-    struct daemon d = { .o = o };
+    struct daemon d = { .o = o, .rootless = AGX_ROOTLESS_INIT };
     int r = start(&d, err);
 
     *ret_held = r == -AGX_ALREADY_EXISTS && !d.loop;
 
     if (r < 0) {
         limit_the_end(o->config->shutdown_limit_ms, EXIT_FAILURE);
-        close_next(&d);
+        agx_parts_close(&d.parts, close_rest, &d);
     }
     if (d.loop)
         agx_loop_run(d.loop);
-    if (d.loop && agx_loop_close(d.loop, r == 0 ? err : NULL) < 0 && r == 0)
+    if (d.loop && agx_loop_close(d.loop, r == 0 ? err : NULL) < 0 && r == 0) {
+        AGX_LOG(AGX_LOG_ERROR, "daemon.left_open", AGX_F_ERR(err ? *err : NULL));
         r = -AGX_INTERNAL;
+    }
+    agx_rootless_leave(&d.rootless);
     d.agbox_instance = agx_instance_close(d.agbox_instance);
     d.instance = agx_instance_close(d.instance);
     return r;

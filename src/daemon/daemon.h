@@ -1,7 +1,7 @@
 /*
  * daemon.h: all parts of agentixd, opened in order, run, and closed in the reverse order.
  *
- *     lock, log, loop, store, backend, engine, server with its services, sockets, ready
+ *     lock, log, loop, store, images, backend, engine, server with its services, sockets, ready
  *
  * Nothing is touched before the lock is held; clients can connect when everything else stands.
  */
@@ -10,6 +10,8 @@
 
 #include "daemon/background.h"
 #include "daemon/config.h"
+#include "daemon/docker_setup.h"
+#include "daemon/native_setup.h"
 #include "daemon/places.h"
 #include "daemon/systemd.h"
 
@@ -18,6 +20,9 @@ struct agx_daemon_options {
     const struct agx_places *places;
     const struct agx_places_agbox *agbox; /* NULL: not in compatibility mode */
     const struct agx_systemd *systemd;
+    const struct agx_docker_setup *docker;
+    const struct agx_docker_env *docker_env; /* also for images */
+    const struct agx_native_setup *native;
     struct agx_background *background;
     const char *home; /* of "~" in what clients say; absolute */
     bool log_to_file; /* else to stderr */

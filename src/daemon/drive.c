@@ -6,7 +6,7 @@
  *               | +---------- done ------------+--> DONE or FAILED
  *               | v
  *              BUSY   carried on after a restart, and the backend is still at what the former
- *                     daemon asked for
+ *                     daemon asked for; or settle_ms are not over
  */
 #include "daemon/drive.h"
 
@@ -30,8 +30,9 @@ struct agx_operation {
     bool expired; /* it was cancelled at its deadline, not by a request */
     bool cancelled;
     bool carried_on;
+    uint64_t progress_ms;   /* when its progress was last told; 0: never */
     unsigned tries;         /* that found the backend busy */
-    struct agx_alarm again; /* BUSY, and `op` is NULL: the next try */
+    struct agx_alarm again; /* BUSY, and `op` is NULL: the first or next try */
 };
 
 static uint64_t deadline_of(const struct agx_engine_config *c, enum agx_do verb)
@@ -89,6 +90,19 @@ static void on_companion(void *user, size_t companion, struct agx_error *error)
     agx_error_free(error);
 }
 
+static void on_progress(void *user, const struct agx_pull *pull)
+{
+    struct agx_operation *o = user;
+    struct agx_engine *e = o->unit->engine;
+    uint64_t now = uv_now(agx_loop_uv(e->loop));
+    bool whole = pull->layers_total > 0 && pull->layers_done == pull->layers_total;
+
+    if (o->progress_ms != 0 && now - o->progress_ms < AGX_PROGRESS_MS && !whole)
+        return;
+    o->progress_ms = now;
+    agx_feeds_pull(&e->feeds, o->unit->sandbox.id, pull);
+}
+
 static void on_again(struct agx_alarm *a);
 
 /* Nothing of this operation is under way: the deadline holds on. */
@@ -133,9 +147,9 @@ static void on_done(void *user, struct agx_error *error)
         agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
 }
 
-static const struct agx_backend_hooks hooks = { .begun = on_begun,
-                                                .companion = on_companion,
-                                                .done = on_done };
+static const struct agx_backend_hooks hooks = {
+    .begun = on_begun, .companion = on_companion, .progress = on_progress, .done = on_done
+};
 
 static void on_given_up(struct agx_alarm *a)
 {
@@ -225,7 +239,10 @@ static void start(struct agx_unit *u, enum agx_do verb, bool carried_on)
                                  .started_ms = uv_now(agx_loop_uv(e->loop)),
                                  .carried_on = carried_on || u->former_runs };
     agx_engine_alarm(e, &o->alarm, deadline_of(&e->config, verb), on_deadline);
-    try_once(o);
+    if (e->config.settle_ms > 0 && !o->carried_on && verb != AGX_DO_REVIVE && verb != AGX_DO_HALT)
+        agx_engine_alarm(e, &o->again, e->config.settle_ms, on_again);
+    else
+        try_once(o);
 }
 
 void agx_drive_start(struct agx_unit *u, enum agx_do verb)

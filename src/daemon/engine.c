@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/uuid.h"
+#include "daemon/accept.h"
 #include "daemon/drive.h"
 #include "daemon/engine_internal.h"
 #include "daemon/lookout.h"
@@ -152,19 +153,23 @@ void agx_engine_refuse_later(struct agx_engine *e, agx_answer_fn answer, void *u
     agx_engine_answer_later(e, answer, user, &error, reason, shown);
 }
 
+void agx_engine_refuse_stopping(struct agx_engine *e, agx_answer_fn answer, void *user)
+{
+    struct agx_error *error = NULL;
+
+    (void)agx_error_set(&error, AGX_UNAVAILABLE, "the daemon is stopping");
+    agx_engine_answer_later(e, answer, user, &error, AGX_REASON_NONE, NULL);
+}
+
 /* ---- requests ---- */
 
 /* True: it is stopping, and whoever asks will be told. */
 static bool is_over(struct agx_engine *e, agx_answer_fn answer, void *user)
 {
-    struct agx_error *error = NULL;
-
     agx_loop_assert(e->loop);
-    if (!e->closing)
-        return false;
-    (void)agx_error_set(&error, AGX_UNAVAILABLE, "the daemon is stopping");
-    agx_engine_answer_later(e, answer, user, &error, AGX_REASON_NONE, NULL);
-    return true;
+    if (e->closing)
+        agx_engine_refuse_stopping(e, answer, user);
+    return e->closing;
 }
 
 void agx_engine_ask(struct agx_engine *e, const char *id, enum agx_on on, agx_answer_fn answer,
@@ -253,7 +258,8 @@ static void free_parts(struct agx_engine *e)
 
     for (size_t at = 0; agx_map_next(&e->units, &at, NULL, &units[n]);)
         n++;
-    agx_roll_done(&e->roll); /* so that nobody is searched in it */
+    agx_roll_done(&e->roll); /* so that nobody is searched in them */
+    agx_roll_done(&e->exec_roll);
     for (size_t i = 0; i < n; i++)
         agx_unit_free(units[i]);
     free(units);
@@ -261,6 +267,18 @@ static void free_parts(struct agx_engine *e)
     agx_map_done(&e->execs);
     agx_map_done(&e->unreadable);
     agx_tally_done(&e->tally);
+}
+
+static int by_creation(const void *a, const void *b)
+{
+    return agx_sandbox_order(a, b);
+}
+
+static int by_exec_id(const void *a, const void *b)
+{
+    const struct agx_active *x = a, *y = b;
+
+    return strcmp(x->exec.id, y->exec.id);
 }
 
 static int init_parts(struct agx_engine *e, struct agx_error **err)
@@ -275,6 +293,8 @@ static int init_parts(struct agx_engine *e, struct agx_error **err)
     agx_map_init(&e->units, seed);
     agx_map_init(&e->execs, seed);
     agx_map_init(&e->unreadable, seed);
+    agx_roll_init(&e->roll, by_creation);
+    agx_roll_init(&e->exec_roll, by_exec_id);
     agx_feeds_init(&e->feeds, e);
     e->dirty_tail = &e->dirty;
     e->later_tail = &e->later;
@@ -334,7 +354,7 @@ static void refuse_inputs(struct agx_engine *e, struct agx_input *in)
         struct agx_input *next = in->next;
 
         if (in->answer)
-            (void)is_over(e, in->answer, in->user);
+            agx_engine_refuse_stopping(e, in->answer, in->user);
         agx_input_free(in);
         in = next;
     }
@@ -376,6 +396,7 @@ void agx_engine_close(struct agx_engine *e, agx_done_fn closed, void *user)
     e->closing = true;
     e->closed = closed;
     e->closed_user = user;
+    agx_accept_close(e);
     agx_lookout_close(e);
     agx_drive_close(e);
     for (size_t at = 0; agx_map_next(&e->units, &at, NULL, &value);)

@@ -30,8 +30,10 @@ struct agx_engine_config {
     uint64_t look_ms;  /* how often the backend is looked at without news */
     struct agx_watch_config watch;
     uint64_t create_ms, resume_ms, stop_ms, delete_ms, look_deadline_ms, exec_start_ms;
+    uint64_t use_ms;     /* what a sandbox uses is asked for so long */
     uint64_t abandon_ms; /* from a cancel to the moment where an operation is given up */
     uint64_t stop_grace_ms, exec_grace_ms;
+    uint64_t settle_ms; /* between the answer to a request and what it sets going; 0: nothing */
     uint64_t retry_first_ms, retry_max_ms; /* pauses before what failed is tried again */
     uint64_t log_head_max, log_tail_max;
     uint32_t sandboxes_per_uid, execs_per_uid; /* 0: no limit */
@@ -44,7 +46,7 @@ struct agx_engine_config {
         .sweep_ms = AGX_SWEEP_MS, .look_ms = AGX_LOOK_MS, .watch = AGX_WATCH_CONFIG_INIT,          \
         .create_ms = AGX_CREATE_MS, .resume_ms = AGX_RESUME_SANDBOX_MS, .stop_ms = AGX_STOP_MS,    \
         .delete_ms = AGX_DELETE_MS, .look_deadline_ms = AGX_LOOK_DEADLINE_MS,                      \
-        .exec_start_ms = AGX_EXEC_START_MS, .abandon_ms = AGX_ABANDON_MS,                          \
+        .exec_start_ms = AGX_EXEC_START_MS, .use_ms = AGX_USE_MS, .abandon_ms = AGX_ABANDON_MS,    \
         .stop_grace_ms = AGX_STOP_GRACE_MS, .exec_grace_ms = AGX_EXEC_GRACE_MS,                    \
         .retry_first_ms = AGX_RETRY_FIRST_MS, .retry_max_ms = AGX_RETRY_MAX_MS,                    \
         .log_head_max = AGX_EXEC_LOG_HEAD, .log_tail_max = AGX_EXEC_LOG_TAIL,                      \
@@ -83,10 +85,11 @@ void agx_engine_list(struct agx_engine *e, int64_t after_created_ns, const char 
 int agx_engine_exec_find(struct agx_engine *e, const char *exec_id, struct agx_exec *ret,
                          uint64_t *ret_sequence, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Active execs by id; `sandbox_id` NULL: of all. */
+/* Active execs by id, until `visit` returns something else than 0. `sandbox_id` NULL: of all;
+ * `after_id` NULL: from the first, else those behind it. */
 typedef int (*agx_exec_visit_fn)(void *user, const struct agx_exec *exec, uint64_t sequence);
-void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
-                          void *user);
+void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, const char *after_id,
+                          agx_exec_visit_fn visit, void *user);
 
 /* ---- requests ---- */
 
@@ -132,6 +135,10 @@ struct agx_feed;
 struct agx_feed_ops {
     /* There is something for agx_feed_next() again (also: the end). Never inside a call. */
     void (*ready)(void *user);
+    /* Of all, and it has read everything: an image is being pulled. `position` is that of its last
+     * event. Never inside a call. May be NULL. */
+    void (*pull)(void *user, uint64_t position, const char *sandbox_id,
+                 const struct agx_pull *pull);
 };
 
 /* `sandbox_id` NULL: all of them, and `from` is a position; else the sequence of the last event

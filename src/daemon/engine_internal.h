@@ -32,11 +32,13 @@ struct agx_engine {
     struct agx_map execs;      /* likewise */
     struct agx_map unreadable; /* ids of records that are left alone; the values mean nothing */
     uint64_t n_unreadable;
-    struct agx_roll roll; /* the units that are born, in the order of lists */
+    struct agx_roll roll;      /* sandboxes of the units that are born, in the order of lists */
+    struct agx_roll exec_roll; /* those of `execs`, by id */
     struct agx_tally tally;
     struct agx_alarms alarms;
     struct agx_logs logs;
     struct agx_pool *accept_pool;
+    struct agx_acceptance *acceptances; /* creates that wait for it */
     /* The turn: what was queued since the last one is done after the loop's next poll. */
     uv_check_t check;
     uv_idle_t spin; /* keeps the loop from sleeping until then */
@@ -76,6 +78,8 @@ void agx_engine_alarm(struct agx_engine *e, struct agx_alarm *a, uint64_t ms,
 struct agx_unit *agx_engine_unit(struct agx_engine *e, const char *id, struct agx_error **err);
 
 /* Each answers in a later turn. The first takes *take_error. */
+/* It is stopping. */
+void agx_engine_refuse_stopping(struct agx_engine *e, agx_answer_fn answer, void *user);
 void agx_engine_answer_later(struct agx_engine *e, agx_answer_fn answer, void *user,
                              struct agx_error **take_error, enum agx_reason reason, const char *id);
 void agx_engine_refuse_later(struct agx_engine *e, agx_answer_fn answer, void *user,

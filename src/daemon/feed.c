@@ -169,6 +169,17 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
     tell_group(f, &f->all);
 }
 
+void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct agx_pull *pull)
+{
+    struct agx_feed *next;
+
+    for (struct agx_feed *feed = f->all.feeds; feed; feed = next) {
+        next = feed->next; /* who is told may close its own */
+        if (feed->waits && feed->ops->pull)
+            feed->ops->pull(feed->user, feed->from, sandbox_id, pull);
+    }
+}
+
 void agx_feeds_tell(struct agx_feeds *f)
 {
     while (f->told) {
@@ -293,9 +304,11 @@ static int read_next(struct agx_feed *f, uint64_t newest, struct agx_feed_item *
     agx_event_record_done(record);
     agx_buf_clear(&feeds->read_encoded);
     if (f->unit)
-        r = agx_schema_get_event(st, f->unit->sandbox.id, f->from + 1, record, err);
+        r = agx_schema_get_event(st, f->unit->sandbox.number, f->from + 1, record, err);
     else
         r = agx_schema_next_event(st, f->from, newest, record, err);
+    if (r < 0 && f->unit)
+        return agx_error_wrap(err, r, "sandbox '%s'", f->unit->sandbox.id);
     if (r == 0 && f->unit)
         return agx_error_set(err, AGX_DATA_LOSS, "event %" PRIu64 " of sandbox '%s' is missing",
                              f->from + 1, f->unit->sandbox.id);

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "core/event.h"
+#include "core/pull.h"
 #include "wire/record.h"
 
 struct agx_feed;
@@ -40,6 +41,8 @@ void agx_feeds_done(struct agx_feeds *f);
 /* A committed event; wakes those who wait for one. */
 void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const char *sandbox_id,
                        uint64_t position, const struct agx_event *event);
+/* An image of that sandbox is being pulled: tells those who want to know, at once. */
+void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct agx_pull *pull);
 /* Once a turn: tells those that are to be told. */
 void agx_feeds_tell(struct agx_feeds *f);
 

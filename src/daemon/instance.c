@@ -1,11 +1,13 @@
 #include "daemon/instance.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/banned.h"
@@ -16,8 +18,8 @@ struct agx_instance {
     int fd;
 };
 
-/* " by process 123", or nothing when the holder has not written it yet. */
-static void describe_holder(int fd, char *out, size_t size)
+/* The holder's pid, or 0 when it has not written it yet. */
+static pid_t read_holder(int fd)
 {
     char text[PID_TEXT];
     ssize_t n = pread(fd, text, sizeof(text), 0);
@@ -25,24 +27,39 @@ static void describe_holder(int fd, char *out, size_t size)
     uint64_t pid;
 
     digits.len = agx_str_find(digits, '\n');
-    if (agx_parse_u64(digits, INT32_MAX, &pid))
-        (void)snprintf(out, size, " by process %llu", (unsigned long long)pid);
-    else
-        out[0] = '\0';
+    return agx_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
+}
+
+static int refuse(const char *path, pid_t holder, struct agx_error **err)
+{
+    char by[PID_TEXT + 32] = "";
+
+    if (holder > 0)
+        (void)snprintf(by, sizeof(by), " by process %ld", (long)holder);
+    return agx_error_set(err, AGX_ALREADY_EXISTS, "the lock '%s' is already held%s", path, by);
+}
+
+/* A program that the holder was just starting has the lock too, until it is that program: when the
+ * holder was killed meanwhile, the lock is free some milliseconds later. */
+static bool is_dead(pid_t holder)
+{
+    return holder > 0 && kill(holder, 0) < 0 && errno == ESRCH;
 }
 
 static int try_lock(int fd, const char *path, struct agx_error **err)
 {
-    char holder[PID_TEXT + 32];
+    for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0;) {
+        pid_t holder;
 
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EINTR)
             continue;
         if (errno != EWOULDBLOCK)
             return agx_error_errno(err, errno, "lock '%s'", path);
-        describe_holder(fd, holder, sizeof(holder));
-        return agx_error_set(err, AGX_ALREADY_EXISTS, "the lock '%s' is already held%s", path,
-                             holder);
+        holder = read_holder(fd);
+        if (!is_dead(holder) || waited_ms >= AGX_INSTANCE_WAIT_MS)
+            return refuse(path, holder, err);
+        (void)usleep(AGX_INSTANCE_PAUSE_MS * 1000);
+        waited_ms += AGX_INSTANCE_PAUSE_MS;
     }
     return 0;
 }

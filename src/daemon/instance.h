@@ -13,8 +13,8 @@
 
 struct agx_instance;
 
-/* -AGX_ALREADY_EXISTS when it is held: the message has the path and the holder's pid. Never waits.
- * The file gets that mode. */
+/* -AGX_ALREADY_EXISTS when it is held: the message has the path and the holder's pid. Waits for
+ * nobody but the last children of a holder that is dead. The file gets that mode. */
 int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_instance,
                       struct agx_error **err) AGX_MUST_CHECK;
 

@@ -91,7 +91,7 @@ static void judge(struct agx_unit *u, const struct agx_backend_seen *seen, uint6
         return;
     }
     if (!u->reconciled) {
-        agx_recovery_judge(u, seen->primary);
+        agx_recovery_judge(u, seen);
         return;
     }
     if (u->sandbox.life.phase != AGX_PHASE_READY)
@@ -115,7 +115,7 @@ static void on_seen(void *user, const struct agx_backend_seen *seen)
 
     if (u && u->born)
         judge(u, seen, look->number);
-    else if (!u && !look->unit && !look->engine->recovered)
+    else if (!u && !look->unit) /* a record is there before anything is made, and longer */
         agx_recovery_orphan(look->engine, seen->sandbox_id);
 }
 

@@ -31,7 +31,8 @@ static const char help[] =
     "  --config FILE         configuration (default: agentix/config.yaml in XDG_CONFIG_HOME,\n"
     "                        ~/.config or /etc)\n"
     "  --backend NAME[:TARGET]\n"
-    "                        what makes the sandboxes\n"
+    "                        what makes the sandboxes: native (the default) makes them out of\n"
+    "                        what Linux has, docker takes an engine\n"
     "  --compat agbox        serve programs of agents-sandbox too, at their own socket\n"
     "  --foreground          stay in the foreground and log to stderr\n"
     "  --print-config        show the configuration that holds, with all its keys, and end\n"
@@ -75,6 +76,9 @@ struct program {
     struct agx_places places;
     struct agx_places_agbox agbox;
     struct agx_systemd systemd;
+    struct agx_docker_env docker_env;
+    struct agx_docker_setup docker;
+    struct agx_native_setup native;
 };
 
 /* ---- options ---- */
@@ -175,6 +179,9 @@ static int configure(struct program *p, struct agx_error **err)
         r = agx_config_set(&p->config, "backend", p->options.backend, err);
     if (r == 0 && p->options.compat)
         r = agx_config_set(&p->config, "compat", p->options.compat, err);
+    /* The daemon of agents-sandbox has Docker; our own default needs nothing but Linux. */
+    if (r == 0 && !(p->config.backend && p->config.backend[0]))
+        r = agx_config_set(&p->config, "backend", p->config.compat ? "docker" : "native", err);
     return r < 0 ? r : agx_config_check(&p->config, err);
 }
 
@@ -186,6 +193,52 @@ static int print_config(const struct agx_config *c, struct agx_error **err)
     if (r < 0)
         return agx_error_set(err, (enum agx_code) - r, "print the configuration");
     return agx_fd_write_all(STDOUT_FILENO, agx_buf_peek(&text), err);
+}
+
+/* Of the user that we run as; service managers do not always say it. */
+static const char *home_directory(void)
+{
+    const char *home = getenv("HOME");
+    const struct passwd *user;
+
+    if (home && home[0] == '/')
+        return home;
+    user = getpwuid(geteuid());
+    return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : "/";
+}
+
+static struct agx_docker_env read_docker_env(void)
+{
+    return (struct agx_docker_env){
+        .host = getenv("DOCKER_HOST"),
+        .context = getenv("DOCKER_CONTEXT"),
+        .config = getenv("DOCKER_CONFIG"),
+        .cert_path = getenv("DOCKER_CERT_PATH"),
+        .tls_verify = getenv("DOCKER_TLS_VERIFY"),
+        .api_version = getenv("DOCKER_API_VERSION"),
+        .home = home_directory(),
+        .path = getenv("PATH"),
+        .all = (const char *const *)environ,
+    };
+}
+
+static int set_up_docker(struct program *p, struct agx_error **err)
+{
+    const struct agx_docker_setup_env env = {
+        .docker = p->docker_env,
+        .ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
+        .runtime_dir = getenv("XDG_RUNTIME_DIR"),
+    };
+
+    return agx_docker_setup_init(&p->docker, &p->config, &env, home_directory(), err);
+}
+
+static int set_up_native(struct program *p, struct agx_error **err)
+{
+    const struct agx_native_setup_env env = { .ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
+                                              .runtime_dir = getenv("XDG_RUNTIME_DIR") };
+
+    return agx_native_setup_init(&p->native, &p->config, &env, home_directory(), err);
 }
 
 /* Paths, configuration, environment: what can be wrong before anything is touched. */
@@ -201,10 +254,15 @@ static int prepare(struct program *p, struct agx_error **err)
     };
     int r = agx_places_init(&p->places, &x, err);
 
+    p->docker_env = read_docker_env();
     if (r == 0)
         r = configure(p, err);
     if (r == 0 && p->config.compat)
         r = agx_places_agbox_init(&p->agbox, &x, err);
+    if (r == 0)
+        r = set_up_docker(p, err);
+    if (r == 0)
+        r = set_up_native(p, err);
     return r < 0 ? r : agx_systemd_init(&p->systemd, err);
 }
 
@@ -222,18 +280,6 @@ static void fill_standard_fds(void)
         (void)close(fd);
 }
 
-/* Of the user that we run as; service managers do not always say it. */
-static const char *home_directory(void)
-{
-    const char *home = getenv("HOME");
-    const struct passwd *user;
-
-    if (home && home[0] == '/')
-        return home;
-    user = getpwuid(geteuid());
-    return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : "/";
-}
-
 static int run(struct program *p, bool *ret_held, struct agx_error **err)
 {
     struct agx_background background = AGX_BACKGROUND_INIT;
@@ -242,6 +288,9 @@ static int run(struct program *p, bool *ret_held, struct agx_error **err)
         .places = &p->places,
         .agbox = p->config.compat ? &p->agbox : NULL,
         .systemd = &p->systemd,
+        .docker = &p->docker,
+        .docker_env = &p->docker_env,
+        .native = &p->native,
         .background = &background,
         .home = home_directory(),
         .log_to_file = !p->options.foreground,
@@ -265,6 +314,8 @@ static void program_done(struct program *p)
     agx_places_done(&p->places);
     agx_places_agbox_done(&p->agbox);
     agx_systemd_done(&p->systemd);
+    agx_docker_setup_done(&p->docker);
+    agx_native_setup_done(&p->native);
 }
 
 static void complain(const char *name, const struct agx_error *err)
@@ -291,10 +342,13 @@ int main(int argc, char **argv)
         status = EXIT_USAGE;
     else if (p.options.print_config)
         r = print_config(&p.config, &err);
+    else if (!p.options.check_config && ((r = agx_docker_setup_complete(&p.docker, &err)) < 0 ||
+                                         (r = agx_native_setup_complete(&p.native, &err)) < 0))
+        status = EXIT_FAILURE;
     else if (!p.options.check_config)
         r = run(&p, &held, &err);
     /* In the foreground a failed start stands in the log, on the same stderr. */
-    if (r < 0 && (status == EXIT_USAGE || !p.options.foreground))
+    if (r < 0 && (status != EXIT_SUCCESS || !p.options.foreground))
         complain(name, err);
     if (r < 0 && status == EXIT_SUCCESS)
         status = held && !p.config.compat ? EXIT_LOCKED : EXIT_FAILURE;

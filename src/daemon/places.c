@@ -55,6 +55,10 @@ int agx_places_init(struct agx_places *p, const struct agx_xdg *x, struct agx_er
     if (r == 0)
         r = beside(&p->store_dir, p->data_dir, "/store", err);
     if (r == 0)
+        r = beside(&p->images_dir, p->data_dir, "/images", err);
+    if (r == 0)
+        r = beside(&p->shifted_images_dir, p->data_dir, "/images-shifted", err);
+    if (r == 0)
         r = beside(&p->exec_log_dir, p->data_dir, "/exec-logs", err);
     if (r == 0)
         r = beside(&p->log_file, p->data_dir, "/agentixd.log", err);
@@ -74,6 +78,8 @@ void agx_places_done(struct agx_places *p)
     free(p->run_dir);
     free(p->data_dir);
     free(p->store_dir);
+    free(p->images_dir);
+    free(p->shifted_images_dir);
     free(p->exec_log_dir);
     free(p->log_file);
     free(p->config_file);

@@ -15,8 +15,10 @@ struct agx_places {
     char *lock;        /* beside the socket */
     char *run_dir;     /* of both */
     bool run_dir_ours; /* not so when AGENTIX_SOCKET names the socket: its mode is left alone */
-    char *data_dir;    /* of the three that follow */
+    char *data_dir;    /* of the five that follow */
     char *store_dir;
+    char *images_dir;
+    char *shifted_images_dir; /* with the ids of an ordinary user's sandboxes: base/idmap.h */
     char *exec_log_dir;
     char *log_file;
     char *config_file; /* may be missing */

@@ -47,12 +47,15 @@ int agx_engine_find(struct agx_engine *e, const char *id, const struct agx_sandb
 void agx_engine_list(struct agx_engine *e, int64_t after_created_ns, const char *after_id,
                      size_t max, agx_sandbox_visit_fn visit, void *user)
 {
-    size_t at = after_id ? agx_roll_behind(&e->roll, after_created_ns, after_id) : e->roll.len;
+    const struct agx_sandbox place = { .id = (char *)after_id,
+                                       .created.wall_ns = after_created_ns };
+    size_t at = after_id ? agx_roll_behind(&e->roll, &place) : e->roll.len;
     size_t n = max > 0 ? AGX_MIN(max, at) : at;
 
     agx_loop_assert(e->loop);
     while (n-- > 0) {
-        const struct agx_unit *u = container_of(e->roll.items[--at], struct agx_unit, sandbox);
+        const struct agx_sandbox *sb = e->roll.items[--at];
+        const struct agx_unit *u = container_of(sb, struct agx_unit, sandbox);
 
         if (visit(user, agx_unit_shown(u)) != 0)
             return;
@@ -140,40 +143,22 @@ int agx_engine_refuse_exec(struct agx_engine *e, const char *exec_id, enum agx_r
     return refuse(*ret_reason, exec_id, err);
 }
 
-struct listed {
-    const struct agx_active *x;
-};
-
-static int by_id(const void *a, const void *b)
+void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, const char *after_id,
+                          agx_exec_visit_fn visit, void *user)
 {
-    const struct listed *x = a, *y = b;
-
-    return strcmp(x->x->exec.id, y->x->exec.id);
-}
-
-void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
-                          void *user)
-{
-    struct listed *found = agx_alloc((e->execs.len + 1) * sizeof(*found));
-    size_t n = 0;
-    void *value;
+    const struct agx_active place = { .exec.id = (char *)after_id };
+    size_t at = after_id ? agx_roll_behind(&e->exec_roll, &place) : e->exec_roll.len;
 
     agx_loop_assert(e->loop);
-    for (size_t at = 0; agx_map_next(&e->execs, &at, NULL, &value);) {
-        const struct agx_active *x = value;
+    while (at-- > 0) {
+        const struct agx_active *x = e->exec_roll.items[at];
 
-        if (x->born && agx_active_shown(x)->state == AGX_EXEC_RUNNING &&
-            (!sandbox_id || strcmp(x->exec.sandbox_id, sandbox_id) == 0))
-            found[n++].x = x;
-    }
-    qsort(found, n, sizeof(*found), by_id);
-    for (size_t i = 0; i < n; i++) {
-        const struct agx_active *x = found[i].x;
-
+        if (!x->born || agx_active_shown(x)->state != AGX_EXEC_RUNNING ||
+            (sandbox_id && strcmp(x->exec.sandbox_id, sandbox_id) != 0))
+            continue;
         if (visit(user, agx_active_shown(x), agx_unit_shown(x->unit)->life.last_sequence) != 0)
-            break;
+            return;
     }
-    free(found);
 }
 
 int agx_engine_open_log(struct agx_engine *e, const char *exec_id, enum agx_stream stream,
@@ -210,7 +195,8 @@ void agx_engine_stats(const struct agx_engine *e, struct agx_engine_stats *ret)
                                       .abandoned = e->abandoned,
                                       .unreadable = e->n_unreadable };
     for (size_t i = 0; i < e->roll.len; i++) {
-        const struct agx_unit *u = container_of(e->roll.items[i], struct agx_unit, sandbox);
+        const struct agx_sandbox *sb = e->roll.items[i];
+        const struct agx_unit *u = container_of(sb, struct agx_unit, sandbox);
 
         ret->by_state[agx_sandbox_state(agx_unit_shown(u))]++;
     }

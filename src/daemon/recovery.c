@@ -29,23 +29,22 @@ static void leave_out(struct agx_engine *e, const char *what, struct agx_str id,
 
 /* ---- sandboxes ---- */
 
+/* A record that cannot be read ends the walk: its id is not to be had from it. */
 static int load_spec(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
     struct agx_engine *e = user;
-    struct agx_error *error = NULL;
     struct agx_sandbox sb = { 0 };
+    int r = agx_sandbox_record_decode(&sb, value, err);
 
-    (void)err;
-    if (agx_sandbox_record_decode(&sb, value, &error) < 0) {
-        leave_out(e, "sandbox", key, error);
-    } else if (!agx_str_eq(key, agx_str_from(agx_text(sb.id)))) {
-        (void)agx_error_set(&error, AGX_DATA_LOSS, "the record is that of sandbox '%s'",
-                            agx_text(sb.id));
-        leave_out(e, "sandbox", key, error);
+    if (r < 0)
+        return r;
+    sb.number = agx_schema_number_of(key);
+    if (sb.number == 0 || agx_map_get(&e->units, agx_str_from(sb.id))) {
+        r = agx_error_set(err, AGX_DATA_LOSS, "another record of sandbox '%s'", sb.id);
         agx_sandbox_done(&sb);
-    } else {
-        (void)agx_unit_new(e, &sb);
+        return r;
     }
+    (void)agx_unit_new(e, &sb);
     return 0;
 }
 
@@ -80,27 +79,42 @@ static int each_id(struct agx_engine *e, enum agx_table table,
     return 0;
 }
 
-static void load_one(struct agx_engine *e, const char *sandbox_id)
+static int try_one(struct agx_engine *e, const char *id, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
-    struct agx_str id = agx_str_from(sandbox_id);
-    struct agx_error *error = NULL;
-    int found;
+    struct agx_sandbox sb = { 0 };
+    uint64_t number = 0;
+    int r = agx_schema_find_number(e->config.store, id, &number, err);
 
-    if (agx_map_get(&e->units, id) || agx_map_get(&e->unreadable, id))
-        return;
-    found = agx_store_get(e->config.store, AGX_TABLE_SPECS, id, &got, &error);
-    if (found < 0)
-        leave_out(e, "sandbox", id, error);
-    else if (found > 0)
-        (void)load_spec(e, id, agx_buf_peek(&got), NULL);
+    if (r > 0)
+        r = agx_schema_get_spec(e->config.store, number, &got, err);
+    if (r <= 0)
+        return r; /* 0: it was purged */
+    r = agx_sandbox_record_decode(&sb, agx_buf_peek(&got), err);
+    if (r < 0)
+        return r;
+    if (strcmp(sb.id, id) != 0) {
+        r = agx_error_set(err, AGX_DATA_LOSS, "the record is that of sandbox '%s'", sb.id);
+        agx_sandbox_done(&sb);
+        return r;
+    }
+    sb.number = number;
+    (void)agx_unit_new(e, &sb);
+    return 0;
+}
+
+static void load_one(struct agx_engine *e, const char *id)
+{
+    struct agx_error *error = NULL;
+
+    if (!agx_map_get(&e->units, agx_str_from(id)) && try_one(e, id, &error) < 0)
+        leave_out(e, "sandbox", agx_str_from(id), error);
 }
 
 static int load_life(struct agx_unit *u, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
-    int r = agx_store_get(u->engine->config.store, AGX_TABLE_LIVES, agx_str_from(u->sandbox.id),
-                          &got, err);
+    int r = agx_schema_get_life(u->engine->config.store, u->sandbox.number, &got, err);
 
     if (r == 0)
         r = agx_error_set(err, AGX_DATA_LOSS, "there is no record of its life");
@@ -189,7 +203,7 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
                            load_spec, e, &damaged);
 
     if (r == -AGX_DATA_LOSS) {
-        /* The walk ends at a damaged record: the others are found by their ids. */
+        /* The walk ends at a record that is damaged: all others are found by their ids. */
         damaged = agx_error_free(damaged);
         r = each_id(e, AGX_TABLE_SANDBOX_IDS, load_one, err);
     } else if (r < 0) {
@@ -249,9 +263,19 @@ void agx_recovery_start(struct agx_engine *e)
     agx_lookout_start(e);
 }
 
-void agx_recovery_judge(struct agx_unit *u, enum agx_seen seen)
+static bool all_run(const struct agx_backend_seen *seen)
 {
-    struct agx_recovery_plan plan = agx_reconcile_start(u->sandbox.life.phase, seen);
+    for (size_t i = 0; i < seen->companions_len; i++) {
+        if (seen->companions[i] != AGX_SEEN_RUNNING)
+            return false;
+    }
+    return true;
+}
+
+void agx_recovery_judge(struct agx_unit *u, const struct agx_backend_seen *seen)
+{
+    struct agx_recovery_plan plan =
+        agx_reconcile_start(u->sandbox.life.phase, seen->primary, seen->remains);
     struct agx_sandbox_input in = { .error_code = plan.error_code,
                                     .error_message = plan.error_message };
 
@@ -268,6 +292,10 @@ void agx_recovery_judge(struct agx_unit *u, enum agx_seen seen)
     case AGX_RECOVERY_HALT:
         in.on = AGX_ON_HALT;
         break;
+    case AGX_RECOVERY_ADOPT:
+        if (!all_run(seen)) /* companions that ended meanwhile are judged like those that end now */
+            agx_lookout_unit(u, 1);
+        return;
     case AGX_RECOVERY_REMOVE:
         agx_drive_remove(u->engine, &u->sandbox);
         return;

@@ -13,7 +13,7 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err) AGX_MUST_CHE
 void agx_recovery_start(struct agx_engine *e);
 
 /* The backend answered for a unit that has not been held against it. */
-void agx_recovery_judge(struct agx_unit *u, enum agx_seen seen);
+void agx_recovery_judge(struct agx_unit *u, const struct agx_backend_seen *seen);
 /* It has something of which there is no record. */
 void agx_recovery_orphan(struct agx_engine *e, const char *sandbox_id);
 

@@ -1,20 +1,27 @@
-/* roll.c: a sorted array; additions are nearly always at its end. */
+/* roll.c: a sorted array. */
 #include "daemon/roll.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/banned.h"
 
-size_t agx_roll_behind(const struct agx_roll *r, int64_t created_ns, const char *id)
+void agx_roll_init(struct agx_roll *r, agx_roll_order_fn order)
 {
-    const struct agx_sandbox place = { .id = (char *)id, .created.wall_ns = created_ns };
+    *r = (struct agx_roll){ .order = order };
+}
+
+size_t agx_roll_behind(const struct agx_roll *r, const void *place)
+{
     size_t low = 0, high = r->len;
 
-    /* The common case, without a search: newer than all. */
-    if (r->len > 0 && agx_sandbox_order(r->items[r->len - 1], &place) > 0)
+    /* A common case, without a search: in front of all. */
+    if (r->len > 0 && r->order(r->items[r->len - 1], place) > 0)
         return r->len;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
 
-        if (agx_sandbox_order(r->items[mid], &place) > 0)
+        if (r->order(r->items[mid], place) > 0)
             low = mid + 1;
         else
             high = mid;
@@ -25,52 +32,52 @@ size_t agx_roll_behind(const struct agx_roll *r, int64_t created_ns, const char 
 static void reserve(struct agx_roll *r)
 {
     size_t cap = r->cap > 0 ? 2 * r->cap : 64;
-    struct agx_sandbox **items;
+    void **items;
 
     if (r->len < r->cap)
         return;
-    items = reallocarray(r->items, cap, sizeof(struct agx_sandbox *));
+    items = reallocarray(r->items, cap, sizeof(void *));
     if (!items)
         abort();
     r->items = items;
     r->cap = cap;
 }
 
-void agx_roll_append(struct agx_roll *r, struct agx_sandbox *sb)
+void agx_roll_append(struct agx_roll *r, void *item)
 {
     reserve(r);
-    r->items[r->len++] = sb;
+    r->items[r->len++] = item;
 }
 
-static int last_first(const void *a, const void *b)
+static int last_first(const void *a, const void *b, void *order)
 {
-    return agx_sandbox_order(*(struct agx_sandbox *const *)b, *(struct agx_sandbox *const *)a);
+    return (*(agx_roll_order_fn *)order)(*(void *const *)b, *(void *const *)a);
 }
 
 void agx_roll_sort(struct agx_roll *r)
 {
     if (r->len > 0)
-        qsort(r->items, r->len, sizeof(struct agx_sandbox *), last_first);
+        qsort_r(r->items, r->len, sizeof(void *), last_first, &r->order);
 }
 
-void agx_roll_add(struct agx_roll *r, struct agx_sandbox *sb)
+void agx_roll_add(struct agx_roll *r, void *item)
 {
-    size_t at = agx_roll_behind(r, sb->created.wall_ns, sb->id);
+    size_t at = agx_roll_behind(r, item);
 
     reserve(r);
-    memmove(r->items + at + 1, r->items + at, (r->len - at) * sizeof(struct agx_sandbox *));
-    r->items[at] = sb;
+    memmove(r->items + at + 1, r->items + at, (r->len - at) * sizeof(void *));
+    r->items[at] = item;
     r->len++;
 }
 
-void agx_roll_remove(struct agx_roll *r, const struct agx_sandbox *sb)
+void agx_roll_remove(struct agx_roll *r, const void *item)
 {
-    size_t at = agx_roll_behind(r, sb->created.wall_ns, sb->id);
+    size_t at = agx_roll_behind(r, item);
 
-    if (at >= r->len || r->items[at] != sb)
+    if (at >= r->len || r->items[at] != item)
         return;
     r->len--;
-    memmove(r->items + at, r->items + at + 1, (r->len - at) * sizeof(struct agx_sandbox *));
+    memmove(r->items + at, r->items + at + 1, (r->len - at) * sizeof(void *));
 }
 
 void agx_roll_done(struct agx_roll *r)

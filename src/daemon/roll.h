@@ -1,27 +1,34 @@
 /*
- * roll.h: the sandboxes in the order of lists, so that a page costs what it has and no more.
+ * roll.h: things in the order of a list, so that a page of it costs what it has and no more.
  *
- * A new sandbox is the first of all lists: it stands at the end of an array that is read backwards.
+ * The array is read backwards: what is new is often the first of a list, and is then added at the
+ * array's end.
  */
 #ifndef AGX_DAEMON_ROLL_H
 #define AGX_DAEMON_ROLL_H
 
-#include "core/sandbox.h"
+#include <stddef.h>
+
+/* Negative: `a` stands in front of `b`. No two are the same. */
+typedef int (*agx_roll_order_fn)(const void *a, const void *b);
 
 struct agx_roll {
-    struct agx_sandbox **items; /* borrowed; the last of the list first */
+    agx_roll_order_fn order;
+    void **items; /* borrowed; the last of the list first */
     size_t len, cap;
 };
 
-/* `sb` stays where it is until it is removed. */
-void agx_roll_add(struct agx_roll *r, struct agx_sandbox *sb);
+void agx_roll_init(struct agx_roll *r, agx_roll_order_fn order);
+/* `item` stays where it is, and does not change what `order` looks at, until it is removed. */
+void agx_roll_add(struct agx_roll *r, void *item);
 /* Many at once: adds without order, which is then made. */
-void agx_roll_append(struct agx_roll *r, struct agx_sandbox *sb);
+void agx_roll_append(struct agx_roll *r, void *item);
 void agx_roll_sort(struct agx_roll *r);
-void agx_roll_remove(struct agx_roll *r, const struct agx_sandbox *sb);
-/* How many stand in the list behind the place of a sandbox of that time and id: items[0] up to
- * there, to be read backwards. */
-size_t agx_roll_behind(const struct agx_roll *r, int64_t created_ns, const char *id);
+/* Nothing for what is not in it. */
+void agx_roll_remove(struct agx_roll *r, const void *item);
+/* How many stand in the list behind the place of something like `place`: items[0] up to there, to
+ * be read backwards. */
+size_t agx_roll_behind(const struct agx_roll *r, const void *place);
 /* Accepts NULL. */
 void agx_roll_done(struct agx_roll *r);
 

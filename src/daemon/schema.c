@@ -1,7 +1,8 @@
-/* schema.c: keys and records. A key of two parts has a NUL between them, which no id contains. */
+/* schema.c: keys and records. Numbers in keys are big endian, so that they stand in their order. */
 #include "daemon/schema.h"
 
 #include "base/limits.h"
+#include "daemon/schema_internal.h"
 
 #include <inttypes.h>
 
@@ -21,19 +22,15 @@ static const char *const tables[AGX_TABLE_COUNT] = {
     [AGX_TABLE_PURGES] = "purges",
 };
 
+static const struct agx_store_upgrade upgrades[] = { { 1, agx_schema_upgrade_1 } };
+
 const struct agx_store_layout agx_schema_layout = { .tables = tables,
                                                     .n_tables = AGX_TABLE_COUNT,
-                                                    .version = 1 };
+                                                    .version = 2,
+                                                    .upgrades = upgrades,
+                                                    .n_upgrades = AGX_ARRAY_LEN(upgrades) };
 
-#define MARK_POSITION AGX_STR("position")
-
-/* Room for two ids with a NUL between them, or for an id, a NUL and a number. */
-struct key {
-    char bytes[2 * AGX_IDENT_MAX + 1];
-    size_t len;
-};
-
-static void put_u64(char *to, uint64_t n)
+void agx_key_put_u64(char *to, uint64_t n)
 {
     for (int i = 7; i >= 0; i--, n >>= 8)
         to[i] = (char)(n & 0xff);
@@ -48,56 +45,36 @@ static uint64_t get_u64(const char *from)
     return n;
 }
 
-static struct agx_str key_str(const struct key *k)
+struct agx_key agx_key_of(uint64_t number)
 {
-    return (struct agx_str){ k->bytes, k->len };
-}
+    struct agx_key k = { .len = sizeof(number) };
 
-/* The id with a NUL behind it: in front of all keys that begin with it. An id that is none (too
- * long for one) has no keys. */
-static struct key key_of(const char *id)
-{
-    struct key k = { .len = strlen(id) };
-
-    if (k.len > AGX_IDENT_MAX)
-        return (struct key){ 0 };
-    memcpy(k.bytes, id, k.len);
-    k.bytes[k.len++] = '\0';
+    agx_key_put_u64(k.bytes, number);
     return k;
 }
 
-static struct key key_of_number(const char *id, uint64_t n)
+struct agx_key agx_key_of_event(uint64_t number, uint64_t sequence)
 {
-    struct key k = key_of(id);
+    struct agx_key k = agx_key_of(number);
 
-    put_u64(k.bytes + k.len, n);
-    k.len += sizeof(n);
+    agx_key_put_u64(k.bytes + k.len, sequence);
+    k.len += sizeof(sequence);
     return k;
 }
 
-static struct key key_of_pair(const char *id, const char *second)
+struct agx_key agx_key_of_exec(uint64_t number, struct agx_str exec_id)
 {
-    struct key k = key_of(id);
-    size_t len = AGX_MIN(strlen(second), sizeof(k.bytes) - k.len);
+    struct agx_key k = agx_key_of(number);
+    size_t len = AGX_MIN(exec_id.len, sizeof(k.bytes) - k.len);
 
-    memcpy(k.bytes + k.len, second, len);
+    memcpy(k.bytes + k.len, exec_id.ptr, len);
     k.len += len;
     return k;
 }
 
-static struct key key_of_position(uint64_t position)
+uint64_t agx_schema_number_of(struct agx_str key)
 {
-    struct key k = { .len = sizeof(position) };
-
-    put_u64(k.bytes, position);
-    return k;
-}
-
-/* All keys that begin with the id and a NUL. */
-static void range_of(const char *id, struct key *ret_from, struct key *ret_to)
-{
-    *ret_from = *ret_to = key_of(id);
-    ret_to->bytes[ret_to->len - 1] = '\1';
+    return key.len == sizeof(uint64_t) ? get_u64(key.ptr) : 0;
 }
 
 static void spoil(struct agx_store_batch *b, int r, const char *what, const char *id)
@@ -117,35 +94,38 @@ static void spoil(struct agx_store_batch *b, int r, const char *what, const char
             agx_store_batch_put((b), (table), (key), agx_buf_peek(&out));                          \
     } while (0)
 
-static void reserve(struct agx_store_batch *b, enum agx_table table, const char *id,
-                    const struct agx_stamp *when)
-{
-    char at[sizeof(uint64_t)];
-
-    put_u64(at, (uint64_t)when->wall_ns);
-    agx_store_batch_expect_absent(b, table, agx_str_from(id));
-    agx_store_batch_put(b, table, agx_str_from(id), agx_str_bytes(at, sizeof(at)));
-}
-
 void agx_schema_put_sandbox(struct agx_store_batch *b, const struct agx_sandbox *sb)
 {
-    reserve(b, AGX_TABLE_SANDBOX_IDS, sb->id, &sb->created);
-    PUT_ENCODED(b, AGX_TABLE_SPECS, agx_str_from(sb->id), "sandbox", sb->id,
+    struct agx_key k = agx_key_of(sb->number);
+    char reserved[2 * sizeof(uint64_t)];
+
+    agx_key_put_u64(reserved, (uint64_t)sb->created.wall_ns);
+    agx_key_put_u64(reserved + sizeof(uint64_t), sb->number);
+    agx_store_batch_expect_absent(b, AGX_TABLE_SANDBOX_IDS, agx_str_from(sb->id));
+    agx_store_batch_put(b, AGX_TABLE_SANDBOX_IDS, agx_str_from(sb->id),
+                        agx_str_bytes(reserved, sizeof(reserved)));
+    PUT_ENCODED(b, AGX_TABLE_SPECS, agx_key_str(&k), "sandbox", sb->id,
                 agx_sandbox_record_encode(&out, sb));
 }
 
 void agx_schema_put_life(struct agx_store_batch *b, const struct agx_sandbox *sb)
 {
-    PUT_ENCODED(b, AGX_TABLE_LIVES, agx_str_from(sb->id), "life of sandbox", sb->id,
+    struct agx_key k = agx_key_of(sb->number);
+
+    PUT_ENCODED(b, AGX_TABLE_LIVES, agx_key_str(&k), "life of sandbox", sb->id,
                 agx_life_record_encode(&out, &sb->life));
 }
 
-void agx_schema_reserve_exec(struct agx_store_batch *b, const struct agx_exec *x)
+void agx_schema_reserve_exec(struct agx_store_batch *b, const struct agx_sandbox *sb,
+                             const struct agx_exec *x)
 {
-    struct key owner = key_of_pair(x->sandbox_id, x->id);
+    struct agx_key owner = agx_key_of_exec(sb->number, agx_str_from(x->id));
+    char at[sizeof(uint64_t)];
 
-    reserve(b, AGX_TABLE_EXEC_IDS, x->id, &x->created);
-    agx_store_batch_put(b, AGX_TABLE_SANDBOX_EXECS, key_str(&owner), AGX_STR(""));
+    agx_key_put_u64(at, (uint64_t)x->created.wall_ns);
+    agx_store_batch_expect_absent(b, AGX_TABLE_EXEC_IDS, agx_str_from(x->id));
+    agx_store_batch_put(b, AGX_TABLE_EXEC_IDS, agx_str_from(x->id), agx_str_bytes(at, sizeof(at)));
+    agx_store_batch_put(b, AGX_TABLE_SANDBOX_EXECS, agx_key_str(&owner), AGX_STR(""));
 }
 
 void agx_schema_put_exec(struct agx_store_batch *b, const struct agx_exec *x)
@@ -158,28 +138,28 @@ void agx_schema_put_exec(struct agx_store_batch *b, const struct agx_exec *x)
         agx_store_batch_put(b, AGX_TABLE_ACTIVE_EXECS, agx_str_from(x->id), AGX_STR(""));
 }
 
-void agx_schema_put_event(struct agx_store_batch *b, const char *sandbox_id, uint64_t position,
-                          const struct agx_event *event)
+void agx_schema_put_event(struct agx_store_batch *b, const struct agx_sandbox *sb,
+                          uint64_t position, const struct agx_event *event)
 {
-    struct key k = key_of_number(sandbox_id, event->sequence), p = key_of_position(position);
+    struct agx_key k = agx_key_of_event(sb->number, event->sequence), p = agx_key_of(position);
     /* The record borrows: encoding only reads it. */
     struct agx_event_record record = { .position = position,
-                                       .sandbox_id = (char *)sandbox_id,
+                                       .sandbox_id = sb->id,
                                        .event = *event };
 
-    PUT_ENCODED(b, AGX_TABLE_EVENTS, key_str(&k), "event of sandbox", sandbox_id,
+    PUT_ENCODED(b, AGX_TABLE_EVENTS, agx_key_str(&k), "event of sandbox", sb->id,
                 agx_event_record_encode(&out, &record));
-    agx_store_batch_put(b, AGX_TABLE_POSITIONS, key_str(&p), key_str(&k));
+    agx_store_batch_put(b, AGX_TABLE_POSITIONS, agx_key_str(&p), agx_key_str(&k));
 }
 
-void agx_schema_purge(struct agx_store_batch *b, const char *sandbox_id, uint64_t position)
+void agx_schema_purge(struct agx_store_batch *b, const struct agx_sandbox *sb, uint64_t position)
 {
-    struct key newest = key_of_position(position);
+    struct agx_key newest = agx_key_of(position), k = agx_key_of(sb->number);
 
-    agx_store_batch_put(b, AGX_TABLE_MARKS, MARK_POSITION, key_str(&newest));
-    agx_store_batch_delete(b, AGX_TABLE_SPECS, agx_str_from(sandbox_id));
-    agx_store_batch_delete(b, AGX_TABLE_LIVES, agx_str_from(sandbox_id));
-    agx_store_batch_put(b, AGX_TABLE_PURGES, agx_str_from(sandbox_id), AGX_STR(""));
+    agx_store_batch_put(b, AGX_TABLE_MARKS, AGX_MARK_POSITION, agx_key_str(&newest));
+    agx_store_batch_delete(b, AGX_TABLE_SPECS, agx_key_str(&k));
+    agx_store_batch_delete(b, AGX_TABLE_LIVES, agx_key_str(&k));
+    agx_store_batch_put(b, AGX_TABLE_PURGES, agx_key_str(&k), AGX_STR(""));
 }
 
 /* A page of what is left of a purged sandbox. */
@@ -197,9 +177,9 @@ static int purge_event(void *user, struct agx_str key, struct agx_str value, str
     (void)err;
     /* The place of one that cannot be read stays, and leads nowhere. */
     if (agx_event_record_decode(&record, value, &unreadable) == 0) {
-        struct key p = key_of_position(record.position);
+        struct agx_key p = agx_key_of(record.position);
 
-        agx_store_batch_delete(page->batch, AGX_TABLE_POSITIONS, key_str(&p));
+        agx_store_batch_delete(page->batch, AGX_TABLE_POSITIONS, agx_key_str(&p));
     }
     agx_store_batch_delete(page->batch, AGX_TABLE_EVENTS, key);
     page->n++;
@@ -210,27 +190,23 @@ static int purge_event(void *user, struct agx_str key, struct agx_str value, str
 
 static int purge_exec(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
-    size_t id = agx_str_find(key, '\0');
     struct page *page = user;
 
     (void)value;
     (void)err;
-    if (id < key.len)
-        agx_store_batch_delete(page->batch, AGX_TABLE_EXECS, agx_str_skip(key, id + 1));
+    if (key.len > sizeof(uint64_t))
+        agx_store_batch_delete(page->batch, AGX_TABLE_EXECS, agx_str_skip(key, sizeof(uint64_t)));
     agx_store_batch_delete(page->batch, AGX_TABLE_SANDBOX_EXECS, key);
     page->n++;
     return 0;
 }
 
-static int take_id(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
+static int take_number(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
-    char *id = user;
-
     (void)value;
-    if (key.len > AGX_IDENT_MAX)
-        return agx_error_set(err, AGX_DATA_LOSS, "an id of %zu bytes is to be purged", key.len);
-    memcpy(id, key.ptr, key.len);
-    id[key.len] = '\0';
+    *(uint64_t *)user = agx_schema_number_of(key);
+    if (*(uint64_t *)user == 0)
+        return agx_error_set(err, AGX_DATA_LOSS, "a number of %zu bytes is to be purged", key.len);
     return 1;
 }
 
@@ -240,16 +216,18 @@ int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_
     struct agx_store_range range = { .table = AGX_TABLE_PURGES, .limit = 1 };
     struct page page = { .batch = b };
     struct agx_error *damaged = NULL;
-    char id[AGX_IDENT_MAX + 1] = "";
-    struct key from, to;
-    int r = agx_store_scan(st, &range, take_id, id, err);
+    uint64_t number = 0;
+    struct agx_key from, to;
+    int r = agx_store_scan(st, &range, take_number, &number, err);
 
-    if (r < 0 || id[0] == '\0')
+    if (r < 0 || number == 0)
         return r;
-    range_of(id, &from, &to);
-    range = (struct agx_store_range){
-        .table = AGX_TABLE_EVENTS, .from = key_str(&from), .to = key_str(&to), .limit = limit
-    };
+    from = agx_key_of(number);
+    to = agx_key_of(number + 1);
+    range = (struct agx_store_range){ .table = AGX_TABLE_EVENTS,
+                                      .from = agx_key_str(&from),
+                                      .to = agx_key_str(&to),
+                                      .limit = limit };
     r = agx_store_scan(st, &range, purge_event, &page, &damaged);
     if (r == -AGX_DATA_LOSS) /* what is damaged goes too */
         agx_store_batch_delete_range(b, AGX_TABLE_EVENTS, range.from, range.to);
@@ -263,7 +241,7 @@ int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_
     if (r < 0)
         return r;
     if (page.n == 0)
-        agx_store_batch_delete(b, AGX_TABLE_PURGES, agx_str_from(id));
+        agx_store_batch_delete(b, AGX_TABLE_PURGES, agx_key_str(&from));
     return 1;
 }
 
@@ -273,6 +251,35 @@ int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const cha
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
 
     return agx_store_get(st, table, agx_str_from(id), &got, err);
+}
+
+int agx_schema_find_number(struct agx_store *st, const char *sandbox_id, uint64_t *ret_number,
+                           struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
+    int r = agx_store_get(st, AGX_TABLE_SANDBOX_IDS, agx_str_from(sandbox_id), &got, err);
+
+    if (r <= 0)
+        return r;
+    /* One that was purged before there were numbers has only the time. */
+    *ret_number = agx_schema_number_of(agx_str_skip(agx_buf_peek(&got), sizeof(uint64_t)));
+    return 1;
+}
+
+int agx_schema_get_spec(struct agx_store *st, uint64_t number, struct agx_buf *out,
+                        struct agx_error **err)
+{
+    struct agx_key k = agx_key_of(number);
+
+    return agx_store_get(st, AGX_TABLE_SPECS, agx_key_str(&k), out, err);
+}
+
+int agx_schema_get_life(struct agx_store *st, uint64_t number, struct agx_buf *out,
+                        struct agx_error **err)
+{
+    struct agx_key k = agx_key_of(number);
+
+    return agx_store_get(st, AGX_TABLE_LIVES, agx_key_str(&k), out, err);
 }
 
 int agx_schema_get_exec(struct agx_store *st, const char *exec_id, struct agx_exec *ret,
@@ -287,11 +294,11 @@ int agx_schema_get_exec(struct agx_store *st, const char *exec_id, struct agx_ex
     return r < 0 ? agx_error_wrap(err, r, "read exec '%s'", exec_id) : 1;
 }
 
-static int get_event(struct agx_store *st, const struct key *k, struct agx_event_record *ret,
+static int get_event(struct agx_store *st, const struct agx_key *k, struct agx_event_record *ret,
                      struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
-    int r = agx_store_get(st, AGX_TABLE_EVENTS, key_str(k), &got, err);
+    int r = agx_store_get(st, AGX_TABLE_EVENTS, agx_key_str(k), &got, err);
 
     if (r <= 0)
         return r;
@@ -299,21 +306,19 @@ static int get_event(struct agx_store *st, const struct key *k, struct agx_event
     return r < 0 ? r : 1;
 }
 
-int agx_schema_get_event(struct agx_store *st, const char *sandbox_id, uint64_t sequence,
+int agx_schema_get_event(struct agx_store *st, uint64_t number, uint64_t sequence,
                          struct agx_event_record *ret, struct agx_error **err)
 {
-    struct key k = key_of_number(sandbox_id, sequence);
+    struct agx_key k = agx_key_of_event(number, sequence);
     int r = get_event(st, &k, ret, err);
 
-    return r < 0 ? agx_error_wrap(err, r, "read event %" PRIu64 " of sandbox '%s'", sequence,
-                                  sandbox_id)
-                 : r;
+    return r < 0 ? agx_error_wrap(err, r, "read event %" PRIu64, sequence) : r;
 }
 
 /* One place in `positions`. */
 struct place {
     uint64_t position;
-    struct key event;
+    struct agx_key event;
 };
 
 static int copy_place(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
@@ -332,14 +337,15 @@ static int copy_place(void *user, struct agx_str key, struct agx_str value, stru
 int agx_schema_next_event(struct agx_store *st, uint64_t after, uint64_t last,
                           struct agx_event_record *ret, struct agx_error **err)
 {
-    struct key to = key_of_position(last + 1);
+    struct agx_key to = agx_key_of(last + 1);
 
     while (after < last) {
-        struct key from = key_of_position(after + 1);
+        struct agx_key from = agx_key_of(after + 1);
         struct place p = { 0 };
-        struct agx_store_range range = {
-            .table = AGX_TABLE_POSITIONS, .from = key_str(&from), .to = key_str(&to), .limit = 1
-        };
+        struct agx_store_range range = { .table = AGX_TABLE_POSITIONS,
+                                         .from = agx_key_str(&from),
+                                         .to = agx_key_str(&to),
+                                         .limit = 1 };
         int r = agx_store_scan(st, &range, copy_place, &p, err);
 
         if (r < 0 || p.position == 0)
@@ -361,7 +367,7 @@ int agx_schema_last_position(struct agx_store *st, uint64_t *ret, struct agx_err
     int r = agx_store_scan(st, &range, copy_place, &p, err);
 
     if (r == 0)
-        r = agx_store_get(st, AGX_TABLE_MARKS, MARK_POSITION, &mark, err);
+        r = agx_store_get(st, AGX_TABLE_MARKS, AGX_MARK_POSITION, &mark, err);
     if (r < 0)
         return agx_error_wrap(err, r, "read the newest position");
     *ret = p.position;

@@ -29,6 +29,9 @@ static int prepare(struct agx_service *s, struct agx_error **err)
     if (r == 0)
         r = agx_rpc_server_add(s->config.server, agx_service_control_methods,
                                agx_service_control_methods_len, s, err);
+    if (r == 0 && s->config.images)
+        r = agx_rpc_server_add(s->config.server, agx_service_image_methods,
+                               agx_service_image_methods_len, s, err);
     return r;
 }
 

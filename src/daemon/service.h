@@ -1,11 +1,12 @@
 /*
  * service.h: what the daemon answers: agbox.v1.SandboxService and agentix.v1.ControlService, on an
- * engine.
+ * engine, and agentix.v1.ImageService, on a store of images.
  *
  *     agx_service_open(&config, &service, err);      registers all methods
  *     ...
  *     agx_rpc_server_stop(server, ...);              every call has ended then
  *     agx_engine_close(engine, ...);                 every request is answered then
+ *     agx_puller_close(puller); agx_images_stop(images, ...);   and every pull and import
  *     agx_store_close(store, ...);                   and every backup has ended
  *     agx_service_close(service, closed, user);
  *
@@ -19,6 +20,8 @@
 #include "loop/loop.h"
 
 struct agx_engine;
+struct agx_images;
+struct agx_puller;
 struct agx_rpc_server;
 struct agx_service;
 struct agx_store;
@@ -26,7 +29,9 @@ struct agx_store;
 struct agx_service_config {
     struct agx_loop *loop;
     struct agx_engine *engine;
-    struct agx_store *store;       /* for its figures and its backup */
+    struct agx_store *store;   /* for its figures and its backup */
+    struct agx_images *images; /* NULL: ImageService is not served */
+    struct agx_puller *puller;
     struct agx_rpc_server *server; /* takes the methods; its figures */
     const char *version;           /* the strings live as long as the service */
     const char *name;              /* of the daemon, in Ping */
@@ -48,7 +53,7 @@ struct agx_service_config {
 int agx_service_open(const struct agx_service_config *config, struct agx_service **ret_service,
                      struct agx_error **err) AGX_MUST_CHECK;
 
-/* Server, engine and store are closed. `closed` may be NULL. */
+/* Server, engine, images and store are closed. `closed` may be NULL. */
 void agx_service_close(struct agx_service *s, agx_done_fn closed, void *user);
 
 #endif

@@ -92,6 +92,7 @@ static void get_stats(void *service, struct agx_rpc_call *call, struct agx_str r
 const struct agx_rpc_method agx_service_control_methods[] = {
     { AGX_METHOD_WATCH_EVENTS, AGX_RPC_SERVER_STREAM, true, agx_service_watch },
     { AGX_METHOD_READ_EXEC_OUTPUT, AGX_RPC_SERVER_STREAM, true, agx_service_read_output },
+    { AGX_METHOD_GET_WITH_USE, AGX_RPC_UNARY, false, agx_service_get_with_use },
     { AGX_METHOD_LIST_PAGE, AGX_RPC_UNARY, false, agx_service_list_page },
     { AGX_METHOD_WAIT_SANDBOX, AGX_RPC_UNARY, true, agx_service_wait_sandbox },
     { AGX_METHOD_WAIT_EXEC, AGX_RPC_UNARY, true, agx_service_wait_exec },

@@ -4,6 +4,7 @@
  *     service.c                  open, close, what is shared
  *     service_agbox*.c           agbox.v1.SandboxService
  *     service_control*.c         agentix.v1.ControlService
+ *     service_image*.c           agentix.v1.ImageService
  *     subscribe.c                the event streams of both
  *
  * A handler that answers later keeps a struct of its own, with the call in it. Whoever ends first
@@ -65,6 +66,8 @@ extern const struct agx_rpc_method agx_service_agbox_methods[];
 extern const size_t agx_service_agbox_methods_len;
 extern const struct agx_rpc_method agx_service_control_methods[];
 extern const size_t agx_service_control_methods_len;
+extern const struct agx_rpc_method agx_service_image_methods[];
+extern const size_t agx_service_image_methods_len;
 
 /* Handlers that have a file of their own. */
 void agx_service_list(void *service, struct agx_rpc_call *call, struct agx_str request);
@@ -73,6 +76,7 @@ void agx_service_list_active(void *service, struct agx_rpc_call *call, struct ag
 void agx_service_delete_many(void *service, struct agx_rpc_call *call, struct agx_str request);
 void agx_service_subscribe(void *service, struct agx_rpc_call *call, struct agx_str request);
 void agx_service_watch(void *service, struct agx_rpc_call *call, struct agx_str request);
+void agx_service_get_with_use(void *service, struct agx_rpc_call *call, struct agx_str request);
 void agx_service_wait_sandbox(void *service, struct agx_rpc_call *call, struct agx_str request);
 void agx_service_wait_exec(void *service, struct agx_rpc_call *call, struct agx_str request);
 void agx_service_read_output(void *service, struct agx_rpc_call *call, struct agx_str request);

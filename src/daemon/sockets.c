@@ -1,10 +1,30 @@
 #include "daemon/sockets.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "loop/listener.h"
 #include "base/banned.h"
+
+/* Descriptors for everything but connections: the store, logs of commands, the backend. */
+#define FILES_RESERVED 512
+
+size_t agx_sockets_fit(size_t conns_max)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return conns_max;
+    if (files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        (void)getrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (files.rlim_cur < 2 * FILES_RESERVED)
+        return AGX_MIN(conns_max, files.rlim_cur / 2);
+    return AGX_MIN(conns_max, files.rlim_cur - FILES_RESERVED);
+}
 
 bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer)
 {

@@ -9,6 +9,9 @@
 
 struct agx_loop;
 
+/* As many files as we may have; how many of these connections fit into them. */
+size_t agx_sockets_fit(size_t conns_max);
+
 /* For struct agx_rpc_config: `user` is a struct agx_config_uids. Our own user, root, and who is in
  * the list. */
 bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer);

@@ -124,15 +124,15 @@ static int send_first(struct stream *t)
     return r;
 }
 
-static bool is_wanted(struct stream *t, const struct agx_feed_item *item)
+static bool is_wanted(struct stream *t, const char *sandbox_id)
 {
     const struct agx_sandbox *sb;
 
-    if (t->filter->sandbox_ids.len > 0 && !agx_words_has(&t->filter->sandbox_ids, item->sandbox_id))
+    if (t->filter->sandbox_ids.len > 0 && !agx_words_has(&t->filter->sandbox_ids, sandbox_id))
         return false;
     if (t->filter->selector.len == 0)
         return true;
-    return agx_engine_find(t->service->config.engine, item->sandbox_id, &sb, NULL) == 0 &&
+    return agx_engine_find(t->service->config.engine, sandbox_id, &sb, NULL) == 0 &&
            agx_label_match(&sb->spec.labels, &t->filter->selector);
 }
 
@@ -140,7 +140,7 @@ static bool is_wanted(struct stream *t, const struct agx_feed_item *item)
 static int send_watched(struct stream *t, const struct agx_feed_item *item)
 {
     struct agx_buf *out = agx_service_scratch(t->service);
-    const struct agx_event *event = is_wanted(t, item) ? item->event : NULL;
+    const struct agx_event *event = is_wanted(t, item->sandbox_id) ? item->event : NULL;
     struct agx_error *err = NULL;
 
     /* Now and then a client learns that it has not missed anything. */
@@ -206,7 +206,20 @@ static void on_ended(void *user, enum agx_code code)
     stream_free(user);
 }
 
+/* Who has not taken what was sent is not told: it is of use only while it is new. */
+static void on_pull(void *user, uint64_t position, const char *sandbox_id,
+                    const struct agx_pull *pull)
+{
+    struct stream *t = user;
+    struct agx_buf *out = agx_service_scratch(t->service);
+
+    if (!t->full && !t->first && is_wanted(t, sandbox_id) &&
+        agx_reply_pull(out, position, sandbox_id, pull) == 0)
+        (void)stream_send(t, agx_buf_peek(out));
+}
+
 static const struct agx_feed_ops feed_ops = { .ready = on_ready };
+static const struct agx_feed_ops watch_ops = { .ready = on_ready, .pull = on_pull };
 static const struct agx_rpc_call_ops stream_ops = { .ended = on_ended, .writable = on_writable };
 
 /* A stream, counted for its user. */
@@ -293,7 +306,7 @@ static int make_snapshot(struct stream *t, const struct agx_sandbox *sb, struct 
     if (r < 0)
         return r;
     if (p.r == 0)
-        agx_engine_exec_list(engine, id, snapshot_exec, &p);
+        agx_engine_exec_list(engine, id, NULL, snapshot_exec, &p);
     return p.r < 0 ? agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a snapshot") : 0;
 }
 
@@ -398,7 +411,7 @@ static int prepare_watch(struct stream *t, struct agx_watch_request *q, struct a
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a watch");
     len = t->first->bytes.len - sizeof(len);
     memcpy(t->first->bytes.data, &len, sizeof(len));
-    return agx_feed_open(t->service->config.engine, NULL, from, &feed_ops, t, &t->feed, err);
+    return agx_feed_open(t->service->config.engine, NULL, from, &watch_ops, t, &t->feed, err);
 }
 
 void agx_service_watch(void *service, struct agx_rpc_call *call, struct agx_str request)

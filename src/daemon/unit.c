@@ -122,6 +122,7 @@ void agx_active_hold(struct agx_active *x)
 {
     if (agx_map_put(&x->unit->engine->execs, agx_str_from(x->exec.id), x, NULL) < 0)
         abort();
+    agx_roll_add(&x->unit->engine->exec_roll, x);
     x->held = true;
     x->refs++;
     x->next = x->unit->execs;
@@ -138,6 +139,7 @@ void agx_active_release(struct agx_active *x)
     agx_drive_exec_abandon(x);
     agx_alarms_clear(&e->alarms, &x->due);
     agx_tally_drop(&e->tally, x->uid, AGX_TALLY_EXECS, &x->counted);
+    agx_roll_remove(&e->exec_roll, x);
     (void)agx_map_remove(&e->execs, agx_str_from(x->exec.id));
     for (struct agx_active **at = &u->execs; *at; at = &(*at)->next) {
         if (*at == x) {

@@ -1,0 +1,76 @@
+/* docker_setup.c: keys and variables into struct agx_docker_config. */
+#include "daemon/docker_setup.h"
+
+#include "backend/fence.h"
+#include "backend/initpath.h"
+#include "backend/target.h"
+#include "base/banned.h"
+
+static void fill(struct agx_docker_setup *s, const struct agx_config *c,
+                 const struct agx_docker_setup_env *env, const char *home)
+{
+    s->config = (struct agx_docker_config)AGX_DOCKER_CONFIG_INIT;
+    s->init = c->docker.init;
+    s->config.env = env->docker;
+    s->config.compat = c->compat;
+    s->config.control = c->docker.control;
+    if (c->docker.pool)
+        s->config.pool = c->docker.pool;
+    s->config.pool_prefix = c->docker.pool_prefix;
+    s->config.networks_ready = c->docker.networks_ready;
+    s->config.pids = c->docker.pids;
+    s->config.isolation =
+        c->docker.isolation_off ? AGX_DOCKER_ISOLATION_OFF : AGX_DOCKER_ISOLATION_REQUIRED;
+    s->config.lan_blocked = c->lan_blocked;
+    s->config.host_uid = geteuid();
+    s->config.host_gid = getegid();
+    s->config.tools = (struct agx_tools_host){ .home = home,
+                                               .ssh_auth_sock = env->ssh_auth_sock,
+                                               .runtime_dir = env->runtime_dir,
+                                               .uid = geteuid() };
+}
+
+int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c,
+                          const struct agx_docker_setup_env *env, const char *home,
+                          struct agx_error **err)
+{
+    struct agx_docker_where where = { 0 };
+    const char *target = NULL;
+    int r;
+
+    *s = (struct agx_docker_setup){ 0 };
+    if (!agx_backend_chosen(c->backend, "docker", &target))
+        return 0;
+    fill(s, c, env, home);
+    r = agx_docker_where_find(target, &env->docker, &where, err);
+    if (r < 0)
+        return agx_error_wrap(err, r, "find the Docker Engine");
+    s->used = true;
+    s->is_local = where.is_local;
+    s->engine_socket = AGX_TAKE_PTR(where.unix_socket);
+    agx_docker_where_done(&where);
+    return 0;
+}
+
+void agx_docker_setup_done(struct agx_docker_setup *s)
+{
+    if (!s)
+        return;
+    free(s->init_path);
+    free(s->engine_socket);
+    *s = (struct agx_docker_setup){ 0 };
+}
+
+int agx_docker_setup_complete(struct agx_docker_setup *s, struct agx_error **err)
+{
+    int r = 0;
+
+    if (!s->used || !s->is_local)
+        return 0;
+    if (s->config.isolation == AGX_DOCKER_ISOLATION_REQUIRED)
+        r = agx_fence_allowed(err);
+    if (r == 0 && s->config.control != AGX_DOCKER_CONTROL_ENGINE)
+        r = agx_initpath_find("agentix-init", s->init, NULL, &s->init_path, err);
+    s->config.init_path = s->init_path;
+    return r;
+}

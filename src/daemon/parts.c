@@ -1,0 +1,266 @@
+/*
+ * parts.c: the parts, their order, and their end.
+ *
+ * Closing is asynchronous and goes part by part: close_next() closes the topmost part that is open,
+ * and is called again when that is gone. A start that failed in the middle ends the same way, so
+ * there is one order and one path through it.
+ */
+#include "daemon/parts.h"
+
+#include "backend/target.h"
+#include "daemon/daemon.h"
+#include "daemon/dirs.h"
+#include "daemon/image_setup.h"
+#include "daemon/schema.h"
+#include "daemon/service.h"
+#include "daemon/sockets.h"
+#include "rpc/health.h"
+#include "rpc/reflection.h"
+#include "wire/api.h"
+#include "wire/method.h"
+#include "base/banned.h"
+
+#define AGBOX_HOME "/home/agbox" /* of the user in agents-sandbox's images */
+
+/* Opened before any thread exists: it may have to fork. */
+static int open_store(struct agx_parts *p, struct agx_error **err)
+{
+    struct agx_store_lmdb_config c = p->o->config->store;
+
+    c.dir = p->o->places->store_dir;
+    return agx_store_lmdb_open(p->loop, &c, &agx_schema_layout, &p->store, err);
+}
+
+/* What no sandbox may be given: our sockets and our data, the engine's socket. Returns how many of
+ * `out` it filled. */
+static size_t list_private(const struct agx_daemon_options *o,
+                           const char *out[AGX_PARTS_PRIVATE_MAX])
+{
+    const struct agx_places_agbox *agbox = o->agbox;
+    const struct agx_places *places = o->places;
+    size_t n = 0;
+
+    out[n++] = places->run_dir_ours ? places->run_dir : places->socket;
+    out[n++] = places->data_dir;
+    if (agbox) {
+        out[n++] = agbox->run_dir;
+        out[n++] = agbox->exec_log_dir;
+    }
+    if (o->docker->engine_socket)
+        out[n++] = o->docker->engine_socket;
+    return n;
+}
+
+static int open_images(struct agx_parts *p, struct agx_error **err)
+{
+    const struct agx_places *places = p->o->places;
+    const struct agx_image_setup setup = { p->o->config, p->o->docker_env,
+                                           p->rootless->idmap.on ? places->shifted_images_dir
+                                                                 : places->images_dir,
+                                           p->rootless->idmap };
+    int r = agx_image_setup_store(p->loop, &setup, &p->images, err);
+
+    return r < 0 ? r : agx_image_setup_puller(p->loop, &setup, p->images, &p->puller, err);
+}
+
+static const char *sandbox_home(const struct agx_parts *p)
+{
+    return p->o->agbox ? AGBOX_HOME : "/root";
+}
+
+static int open_backend(struct agx_parts *p, struct agx_error **err)
+{
+    struct agx_docker_config docker = p->o->docker->config;
+    struct agx_native_config native = p->o->native->config;
+    const struct agx_backend_setup setup = { .docker = p->o->docker->used ? &docker : NULL,
+                                             .native = p->o->native->used ? &native : NULL };
+    int r;
+
+    docker.state_dir = p->o->places->data_dir;
+    docker.tools.sandbox_home = sandbox_home(p);
+    docker.private_paths = p->private_paths;
+    docker.n_private_paths = p->private_paths_len;
+    native.rootless = p->o->native->rootless ? p->rootless : NULL;
+    native.data_dir = p->o->places->data_dir;
+    native.run_dir = p->o->places->run_dir;
+    native.images = p->images;
+    native.puller = p->puller;
+    native.tools.sandbox_home = sandbox_home(p);
+    native.private_paths = p->private_paths;
+    native.n_private_paths = p->private_paths_len;
+    r = agx_backend_open(p->loop, p->o->config->backend, &setup, &p->backend, err);
+    return agx_native_setup_wrap(p->o->native, r, err);
+}
+
+static int open_engine(struct agx_parts *p, struct agx_error **err)
+{
+    struct agx_engine_config c = p->o->config->engine;
+    int r;
+
+    c.store = p->store;
+    c.backend = p->backend;
+    c.settle_ms = p->o->agbox ? AGX_AGBOX_SETTLE_MS : 0;
+    c.log_root = p->o->agbox ? p->o->agbox->exec_log_dir : p->o->places->exec_log_dir;
+    c.host.home = p->o->home;
+    c.host.sandbox_home = sandbox_home(p);
+    c.private_paths = p->private_paths;
+    c.private_paths_len = p->private_paths_len;
+    r = agx_dirs_own(c.log_root, 0700, err);
+    return r < 0 ? r : agx_engine_open(p->loop, &c, &p->engine, err);
+}
+
+static int open_server(struct agx_parts *p, struct agx_error **err)
+{
+    struct agx_rpc_config c = p->o->config->rpc;
+    struct agx_config_uids *uids = (struct agx_config_uids *)&p->o->config->allow_uids;
+    int r;
+
+    c.conns_max = agx_sockets_fit(c.conns_max);
+    c.admit = agx_sockets_admit;
+    c.user = uids;
+    r = agx_rpc_server_open(p->loop, &c, &p->rpc, err);
+    if (r == 0)
+        r = agx_rpc_health_new(p->rpc, &p->health, err);
+    if (r == 0)
+        r = agx_rpc_reflection_new(p->rpc, &p->reflection, err);
+    return r < 0 ? r : agx_rpc_reflection_add(p->reflection, agx_api_descriptor_set(), err);
+}
+
+static int open_methods(struct agx_parts *p, struct agx_error **err)
+{
+    struct agx_service_config c = AGX_SERVICE_CONFIG_INIT;
+
+    c.loop = p->loop;
+    c.engine = p->engine;
+    c.store = p->store;
+    c.images = p->images;
+    c.puller = p->puller;
+    c.server = p->rpc;
+    c.version = AGX_VERSION;
+    c.name = p->o->agbox ? "agboxd" : "agentixd";
+    c.backend = p->backend->ops->name;
+    c.data_dir = p->o->places->data_dir;
+    c.compat = p->o->agbox != NULL;
+    c.subscribers_per_uid = p->o->config->subscribers_per_uid;
+    return agx_service_open(&c, &p->service, err);
+}
+
+int agx_parts_open(struct agx_parts *p, struct agx_loop *l, const struct agx_daemon_options *o,
+                   struct agx_rootless *rootless, struct agx_error **err)
+{
+    int r;
+
+    p->loop = l;
+    p->o = o;
+    p->rootless = rootless;
+    p->private_paths_len = list_private(o, p->private_paths);
+    r = open_store(p, err);
+    if (r == 0)
+        r = open_images(p, err);
+    if (r == 0)
+        r = open_backend(p, err);
+    if (r == 0)
+        r = open_engine(p, err);
+    if (r == 0)
+        r = open_server(p, err);
+    return r < 0 ? r : open_methods(p, err);
+}
+
+/* Of the server as a whole, and of each service by its name. */
+int agx_parts_set_serving(struct agx_parts *p, bool serving, struct agx_error **err)
+{
+    static const char *const names[] = { "", AGX_SERVICE_SANDBOX, AGX_SERVICE_CONTROL,
+                                         AGX_SERVICE_IMAGE };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(names); i++)
+        r = agx_rpc_health_set(p->health, agx_str_from(names[i]), serving, err);
+    return r;
+}
+
+/* ---- the end ---- */
+
+static void close_next(struct agx_parts *p);
+
+/* `part` is gone; what it had to complain about is for the log. */
+static void part_closed(struct agx_parts *p, const char *part, struct agx_error *error)
+{
+    if (error)
+        AGX_LOG(AGX_LOG_WARN, "daemon.close_failed", AGX_F_STR("part", part), AGX_F_ERR(error),
+                AGX_F_BOOL("ignored", true));
+    agx_error_free(error);
+    close_next(p);
+}
+
+static void on_rpc_stopped(void *user, struct agx_error *error)
+{
+    struct agx_parts *p = user;
+
+    p->rpc = NULL;
+    p->health = agx_rpc_health_free(p->health);
+    p->reflection = agx_rpc_reflection_free(p->reflection);
+    part_closed(p, "server", error);
+}
+
+static void on_engine_closed(void *user, struct agx_error *error)
+{
+    ((struct agx_parts *)user)->engine = NULL;
+    part_closed(user, "engine", error);
+}
+
+static void on_backend_closed(void *user, struct agx_error *error)
+{
+    ((struct agx_parts *)user)->backend = NULL;
+    part_closed(user, "backend", error);
+}
+
+static void on_images_stopped(void *user, struct agx_error *error)
+{
+    ((struct agx_parts *)user)->images = NULL;
+    part_closed(user, "images", error);
+}
+
+static void close_images(struct agx_parts *p)
+{
+    p->puller = agx_puller_close(p->puller);
+    agx_images_stop(p->images, on_images_stopped, p);
+}
+
+static void on_store_closed(void *user, struct agx_error *error)
+{
+    ((struct agx_parts *)user)->store = NULL;
+    part_closed(user, "store", error);
+}
+
+static void on_service_closed(void *user, struct agx_error *error)
+{
+    ((struct agx_parts *)user)->service = NULL;
+    part_closed(user, "service", error);
+}
+
+/* Closes the topmost part; the service is the last one, when nobody can ask it or answer it any
+ * more. */
+static void close_next(struct agx_parts *p)
+{
+    if (p->rpc)
+        agx_rpc_server_stop(p->rpc, p->o->config->shutdown_grace_ms, on_rpc_stopped, p);
+    else if (p->engine)
+        agx_engine_close(p->engine, on_engine_closed, p);
+    else if (p->backend)
+        agx_backend_close(p->backend, on_backend_closed, p);
+    else if (p->images)
+        close_images(p);
+    else if (p->store)
+        agx_store_close(p->store, on_store_closed, p);
+    else if (p->service)
+        agx_service_close(p->service, on_service_closed, p);
+    else
+        p->closed(p->user);
+}
+
+void agx_parts_close(struct agx_parts *p, void (*closed)(void *user), void *user)
+{
+    p->closed = closed;
+    p->user = user;
+    close_next(p);
+}

@@ -1,0 +1,84 @@
+/* usage.c: one question to the backend, an alarm, and whoever asked. */
+#include "daemon/usage.h"
+
+#include "base/mem.h"
+#include "daemon/engine_internal.h"
+
+#include <inttypes.h>
+
+#include "base/banned.h"
+
+struct agx_usage {
+    struct agx_engine *engine;
+    struct agx_backend_op *op;
+    struct agx_alarm alarm;
+    agx_backend_use_fn use;
+    agx_done_fn done;
+    void *user;
+};
+
+static void usage_free(struct agx_usage *u)
+{
+    agx_alarms_clear(&u->engine->alarms, &u->alarm);
+    free(u);
+}
+
+static void on_use(void *user, size_t part, const struct agx_use *use)
+{
+    const struct agx_usage *u = user;
+
+    u->use(u->user, part, use);
+}
+
+static void on_done(void *user, struct agx_error *error)
+{
+    struct agx_usage *u = user;
+    agx_done_fn done = u->done;
+    void *asker = u->user;
+
+    usage_free(u);
+    done(asker, error);
+}
+
+static void on_late(struct agx_alarm *a)
+{
+    struct agx_usage *u = container_of(a, struct agx_usage, alarm);
+    struct agx_error *error = NULL;
+
+    agx_backend_abandon(u->op);
+    (void)agx_error_set(&error, AGX_DEADLINE_EXCEEDED,
+                        "the backend did not say within %" PRIu64 " ms what is used",
+                        u->engine->config.use_ms);
+    on_done(u, error);
+}
+
+int agx_usage_start(struct agx_engine *e, const char *sandbox_id, agx_backend_use_fn use,
+                    agx_done_fn done, void *user, struct agx_usage **ret_usage,
+                    struct agx_error **err)
+{
+    const struct agx_unit *unit = agx_engine_unit(e, sandbox_id, err);
+    struct agx_usage *u;
+    int r;
+
+    if (!unit)
+        return -AGX_NOT_FOUND;
+    u = agx_new(struct agx_usage);
+    *u = (struct agx_usage){ .engine = e, .use = use, .done = done, .user = user };
+    r = agx_backend_use(e->config.backend, &unit->sandbox, on_use, on_done, u, &u->op, err);
+    if (r < 0) {
+        free(u);
+        return r;
+    }
+    agx_engine_alarm(e, &u->alarm, e->config.use_ms, on_late);
+    *ret_usage = u;
+    return 0;
+}
+
+struct agx_usage *agx_usage_stop(struct agx_usage *u)
+{
+    if (!u)
+        return NULL;
+    agx_backend_abandon(u->op);
+    usage_free(u);
+    return NULL;
+}
