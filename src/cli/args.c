@@ -163,7 +163,7 @@ int agx_args_read(struct agx_args *a, const struct agx_cli *cli, int argc, char 
     return status;
 }
 
-int agx_args_expect(const struct agx_args *a, const struct agx_cli *cli, size_t min, size_t max)
+static int expect(const struct agx_args *a, const struct agx_cli *cli, size_t min, size_t max)
 {
     if (a->words_len < min)
         return agx_cli_mistake(cli, min == 1 ? "it needs an argument" : "it needs more arguments");
@@ -172,4 +172,12 @@ int agx_args_expect(const struct agx_args *a, const struct agx_cli *cli, size_t 
     if (a->dashes)
         return agx_cli_mistake(cli, "it takes no command behind '--'");
     return AGX_EXIT_GOING;
+}
+
+int agx_args_take(struct agx_args *a, const struct agx_cli *cli, int argc, char **argv,
+                  const struct agx_args_want *want)
+{
+    int status = agx_args_read(a, cli, argc, argv, want->table, want->count);
+
+    return status == AGX_EXIT_GOING ? expect(a, cli, want->min, want->max) : status;
 }

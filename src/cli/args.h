@@ -45,11 +45,20 @@ struct agx_args {
     size_t rest_len;
 };
 
+/* What a subcommand takes. */
+struct agx_args_want {
+    const struct agx_arg *table;
+    size_t count;
+    size_t min, max; /* words */
+};
+
 /* AGX_EXIT_GOING, or the exit status after the help or the mistake was printed. */
 int agx_args_read(struct agx_args *a, const struct agx_cli *cli, int argc, char **argv,
                   const struct agx_arg *table, size_t count);
 
-/* The words that are not there or too many, and a command where none may be, as a mistake. */
-int agx_args_expect(const struct agx_args *a, const struct agx_cli *cli, size_t min, size_t max);
+/* The same, and words that are not there or too many, or a command where none may be, are a
+ * mistake, too. */
+int agx_args_take(struct agx_args *a, const struct agx_cli *cli, int argc, char **argv,
+                  const struct agx_args_want *want);
 
 #endif

@@ -3,38 +3,28 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "cli/interrupt.h"
 #include "wire/method.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
 #include "base/banned.h"
 
-/* A piece of the input: half of what a pipe holds. */
-enum { INPUT_BYTES = 32 << 10 };
+/* One read of the input: what a pipe holds. */
+enum { INPUT_BYTES = 64 << 10 };
 
 /* ---- signals ---- */
 
-static void two_signals(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGTERM);
-}
-
 int agx_attach_init(struct agx_attach *s, struct agx_ctl *ctl, struct agx_error **err)
 {
-    sigset_t set;
-
-    *s = (struct agx_attach){ .ctl = ctl, .signal_fd = -1, .due_ms = UINT64_MAX };
-    two_signals(&set);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return agx_error_errno(err, errno, "block signals");
-    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return s->signal_fd < 0 ? agx_error_errno(err, errno, "wait for signals") : 0;
+    *s = (struct agx_attach){ .ctl = ctl,
+                              .signal_fd = -1,
+                              .due_ms = UINT64_MAX,
+                              .ahead = AGX_BUF_INIT(AGX_BACKEND_WRITE_MAX) };
+    return agx_interrupt_open(&s->signal_fd, err);
 }
 
 /* Where that fails, the connection is lost, which others notice. */
@@ -50,15 +40,15 @@ static void start_cancel(struct agx_attach *s)
 /* The first asks for the end, the second does not wait for it. */
 static void take_signal(struct agx_attach *s)
 {
-    struct signalfd_siginfo info;
+    int signo = agx_interrupt_take(s->signal_fd);
 
-    if (read(s->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    if (signo == 0)
         return;
     if (s->signal != 0)
         s->abandoned = true;
     else if (s->exec_id && !s->ended)
         start_cancel(s);
-    s->signal = (int)info.ssi_signo;
+    s->signal = signo;
     s->due_ms = agx_clock_ms() + AGX_CLI_CANCEL_MS;
 }
 
@@ -175,37 +165,51 @@ void agx_attach_done(struct agx_attach *s)
 {
     stop_all(s);
     agx_exec_view_done(&s->view);
+    agx_buf_done(&s->ahead);
     agx_closep(&s->signal_fd);
 }
 
-static int send_input(struct agx_attach *s, struct agx_str bytes, struct agx_error **err)
+static bool can_send(const struct agx_attach *s)
+{
+    return s->has_input && !s->input && !s->ended && (s->ahead.len > 0 || s->input_over);
+}
+
+static bool can_read(const struct agx_attach *s)
+{
+    return s->has_input && !s->input_over && !s->ended && s->ahead.len < s->ahead.max;
+}
+
+static int send_input(struct agx_attach *s, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_input_request q = { .exec_id = (char *)s->exec_id,
-                                   .data = AGX_BUF_INIT(INPUT_BYTES),
-                                   .eof = bytes.len == 0 };
-    int r = agx_buf_append(&q.data, bytes);
+    /* Encoding only reads it. */
+    const struct agx_input_request q = { .exec_id = (char *)s->exec_id,
+                                         .data = s->ahead,
+                                         .eof = s->input_over };
 
-    if (r == 0)
-        r = agx_input_request_encode(&request, &q);
-    agx_buf_done(&q.data);
-    if (r < 0)
+    if (agx_input_request_encode(&request, &q) < 0)
         return agx_cli_no_memory(err);
-    s->has_input = bytes.len > 0;
+    s->has_input = !s->input_over;
+    agx_buf_clear(&s->ahead);
     return agx_ctl_start(s->ctl, AGX_METHOD_WRITE_EXEC_INPUT, &request, &s->input, err);
 }
 
 static int read_input(struct agx_attach *s, struct agx_error **err)
 {
-    char bytes[INPUT_BYTES];
-    ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+    size_t room = AGX_MIN((size_t)INPUT_BYTES, s->ahead.max - s->ahead.len);
+    ssize_t n;
 
+    if (agx_buf_reserve(&s->ahead, room) < 0)
+        return agx_cli_no_memory(err);
+    n = read(STDIN_FILENO, s->ahead.data + s->ahead.len, room);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n < 0)
         fprintf(stderr, "agentix: standard input: %s; the command gets no more of it\n",
                 strerror(errno));
-    return send_input(s, agx_str_bytes(bytes, n > 0 ? (size_t)n : 0), err);
+    s->input_over = n <= 0;
+    s->ahead.len += n > 0 ? (size_t)n : 0;
+    return 0;
 }
 
 /* ---- answers ---- */
@@ -349,10 +353,12 @@ static int turn(struct agx_attach *s, struct agx_error **err)
     int r = take_all(s, err);
 
     if (r == 0 && !is_over(s) && !something_is_ready(s)) {
-        wait_for_something(s, s->has_input && !s->input && !s->ended, &input);
+        wait_for_something(s, can_read(s), &input);
         if (input)
             r = read_input(s, err);
     }
+    if (r >= 0 && can_send(s))
+        r = send_input(s, err);
     return r;
 }
 
@@ -365,7 +371,7 @@ static int go_on(struct agx_attach *s, struct agx_error **err)
     stop_all(s);
     if (s->signal != 0)
         return -AGX_UNAVAILABLE; /* who has cancelled does not wait for that */
-    two_signals(&set);
+    agx_interrupt_set(&set);
     (void)sigprocmask(SIG_UNBLOCK, &set, &before);
     r = agx_ctl_again(s->ctl, err);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);

@@ -7,9 +7,9 @@
  *
  * Invariants:
  *  (1) output goes on behind a lost connection exactly where it was;
- *  (2) of the input one piece is on its way at most, and the next is read when that has arrived: so
- * a command that reads slowly holds us back, and when the connection is lost we know whether a
- *      piece is in doubt.
+ *  (2) of the input one piece is on its way at most, and one is gathered meanwhile: the slower the
+ *      way, the larger the pieces. A command that reads slowly holds us back when that is full, and
+ *      when the connection is lost we know whether a piece is in doubt.
  */
 #ifndef AGX_CLI_ATTACH_H
 #define AGX_CLI_ATTACH_H
@@ -29,7 +29,9 @@ struct agx_attach {
     bool ended;
     struct agx_exec_view view; /* once it has ended */
     struct agx_rpc_reply *cancel;
-    bool has_input; /* there is more to read, or to tell */
+    bool has_input;       /* there is more to read, or to tell */
+    bool input_over;      /* its end was read */
+    struct agx_buf ahead; /* what was read and is not on its way yet */
     struct agx_rpc_reply *input;
 };
 

@@ -6,13 +6,13 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "cli/call_options.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 enum {
@@ -157,9 +157,7 @@ static int read_input(struct run *r)
 /* The first asks for the call's end, the second does not wait for it. */
 static int on_signal(struct run *r)
 {
-    struct signalfd_siginfo info;
-
-    if (read(r->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    if (agx_interrupt_take(r->signal_fd) == 0)
         return GOING;
     if (r->interrupted)
         return AGX_EXIT_INTERRUPTED;
@@ -228,31 +226,16 @@ static int start(struct run *r, struct agx_error **err)
     return status < 0 ? status : agx_call_start(r->rt, &call, &r->call, err);
 }
 
-/* SIGINT and SIGTERM become readable; a reader of our output that goes away becomes an error. */
-static int take_signals(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-        return -1;
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static int run_call(const struct agx_call_command *c)
 {
-    struct run r = { .command = c,
-                     .signal_fd = take_signals(),
-                     .input = AGX_BUF_INIT(AGX_MESSAGE_MAX) };
+    struct run r = { .command = c, .signal_fd = -1, .input = AGX_BUF_INIT(AGX_MESSAGE_MAX) };
     struct agx_error *err = NULL;
     int status;
 
-    if (r.signal_fd < 0) {
-        perror("agentix: signalfd");
-        return AGX_EXIT_FAILED;
-    }
+    if (agx_interrupt_open(&r.signal_fd, &err) < 0)
+        return fail(&r, err);
+    /* A reader of our output that goes away becomes an error. */
+    (void)signal(SIGPIPE, SIG_IGN);
     status = start(&r, &err) < 0 ? fail(&r, err) : loop(&r);
     agx_call_free(r.call);
     agx_runtime_close(r.rt);

@@ -56,8 +56,8 @@ struct agx_subcommand {
     int (*run)(const struct agx_cli *cli, int argc, char **argv);
 };
 
-extern const struct agx_command agx_cmd_call, agx_cmd_daemon, agx_cmd_exec, agx_cmd_sandbox,
-    agx_cmd_version;
+extern const struct agx_command agx_cmd_call, agx_cmd_daemon, agx_cmd_exec, agx_cmd_image,
+    agx_cmd_sandbox, agx_cmd_version;
 
 /* Prints "agentix NAME: message" and how to get help, on stderr; returns AGX_EXIT_USAGE. */
 int agx_cli_usage(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

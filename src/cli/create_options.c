@@ -27,7 +27,7 @@ const char agx_create_help[] =
     "  --copy HOST:PATH          the same as a copy of its own (any number)\n"
     "  --port HOST:PORT[/PROTO]  a port on 127.0.0.1 that leads to one of its own (any number)\n"
     "  --network MODE            nat, none or egress\n"
-    "  --egress ADDRESS          what may be reached, as ADDRESS[/BITS][:PORT]; nothing else then\n"
+    "  --egress ADDRESS          what may be reached, as ADDRESS[/BITS][:PORT] or NAME[:PORT]\n"
     "  --cpu-limit CPUS          such as 1.5 or 500m\n"
     "  --memory-limit SIZE       such as 512m\n"
     "  --disk-limit SIZE\n"

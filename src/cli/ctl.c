@@ -58,6 +58,16 @@ int agx_cli_json(const char *name, struct agx_str message, bool one_line, struct
     return 0;
 }
 
+int agx_cli_line(const char *text, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
+
+    if (agx_show_text(&shown, agx_str_from(text)) < 0)
+        return agx_cli_no_memory(err);
+    printf("%.*s\n", AGX_STR_ARG(agx_buf_peek(&shown)));
+    return 0;
+}
+
 /* The error's text, and behind it what to do. */
 static int advise(struct agx_error **err, int r, const char *advice)
 {
@@ -72,7 +82,7 @@ static int advise(struct agx_error **err, int r, const char *advice)
 
 struct advice {
     const char *reason;
-    const char *text;
+    const char *text; /* NULL: the message says all */
 };
 
 static const struct advice by_reason[] = {
@@ -84,6 +94,9 @@ static const struct advice by_reason[] = {
     { "SANDBOX_INVALID_STATE", "`agentix sandbox get` shows its state" },
     { "SANDBOX_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
     { "EXEC_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
+    { "IMAGE_NOT_FOUND", "`agentix image list` shows those that there are" },
+    { "IMAGE_IN_USE", "`agentix sandbox delete` deletes the sandboxes that are made of it" },
+    { "IMAGE_PULL_FAILED", NULL },
 };
 
 static const char *advice_for(const struct agx_ctl *ctl, int code)
@@ -124,6 +137,9 @@ int agx_ctl_explain(struct agx_ctl *ctl, int r, struct agx_str details, struct a
     const char *advice;
 
     keep_reason(ctl, details);
+    /* Nobody here cancels a call whose end it waits for: that was a server on its way out. */
+    if (r == -AGX_CANCELLED)
+        r = agx_error_wrap(err, -AGX_UNAVAILABLE, "the daemon ended the call");
     advice = r < 0 ? advice_for(ctl, -r) : NULL;
     return advice ? advise(err, r, advice) : r;
 }
@@ -287,4 +303,17 @@ int agx_ctl_pid(const struct agx_ctl *ctl, int *ret_pid, struct agx_error **err)
         return agx_error_errno(err, errno, "ask who listens at '%s'", ctl->path);
     *ret_pid = peer.pid;
     return 0;
+}
+
+int agx_ctl_run(const struct agx_cli *cli,
+                int (*run)(struct agx_ctl *ctl, void *user, struct agx_error **err), void *user)
+{
+    struct agx_error *err = NULL;
+    struct agx_ctl ctl = { 0 };
+    int status = AGX_EXIT_OK;
+
+    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || run(&ctl, user, &err) < 0)
+        status = agx_cli_fail(err);
+    agx_ctl_close(&ctl);
+    return status;
 }

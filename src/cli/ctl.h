@@ -62,6 +62,13 @@ int agx_cli_fail(struct agx_error *err);
 int agx_cli_json(const char *name, struct agx_str message, bool one_line,
                  struct agx_error **err) AGX_MUST_CHECK;
 
+/* Prints a text that came from a server, sanitised, and a newline on stdout. */
+int agx_cli_line(const char *text, struct agx_error **err) AGX_MUST_CHECK;
+
+/* The work of a subcommand with a daemon, which is started where none runs: the exit status. */
+int agx_ctl_run(const struct agx_cli *cli,
+                int (*run)(struct agx_ctl *ctl, void *user, struct agx_error **err), void *user);
+
 /* For encoders: -AGX_RESOURCE_EXHAUSTED as an error. */
 int agx_cli_no_memory(struct agx_error **err);
 

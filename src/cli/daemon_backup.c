@@ -7,12 +7,14 @@
 #include "cli/args.h"
 #include "cli/ctl.h"
 #include "cli/daemon_commands.h"
+#include "cli/interrupt.h"
 #include "wire/method.h"
 #include "wire/view.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +26,8 @@ struct target {
     char *part; /* the file under another name beside it, until it is whole */
     int fd;
     uint64_t bytes;
+    int signal_fd;
+    int signal; /* the one that came; 0: none */
 };
 
 /* mkostemp(3) makes it 0600. */
@@ -44,6 +48,26 @@ static int open_part(struct target *t, struct agx_error **err)
     return agx_error_errno(err, errno, "make a file beside '%s'", t->path);
 }
 
+/* As agx_rpc_reply_next(), until a signal comes. */
+static int next(struct agx_ctl *ctl, struct target *t, struct agx_rpc_reply *reply,
+                struct agx_str *message, struct agx_error **err)
+{
+    int r;
+
+    while ((r = agx_rpc_reply_next(reply, 0, message, err)) == AGX_RPC_NOTHING_YET) {
+        struct pollfd fds[] = {
+            { .fd = t->signal_fd, .events = POLLIN },
+            { .fd = agx_rpc_client_fd(ctl->client), .events = agx_rpc_client_events(ctl->client) },
+        };
+
+        (void)poll(fds, AGX_ARRAY_LEN(fds), -1);
+        t->signal = agx_interrupt_take(t->signal_fd);
+        if (t->signal != 0)
+            return agx_error_set(err, AGX_CANCELLED, "interrupted: there is no '%s'", t->path);
+    }
+    return r;
+}
+
 static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf piece = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -53,14 +77,14 @@ static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err
 
     if (r < 0)
         return r;
-    while (w == 0 && (r = agx_rpc_reply_next(reply, -1, &message, err)) > 0) {
+    while (w == 0 && (r = next(ctl, t, reply, &message, err)) > 0) {
         agx_buf_clear(&piece);
         w = agx_backup_view_decode(message, &piece, err);
         if (w == 0)
             w = agx_fd_write_all(t->fd, agx_buf_peek(&piece), err);
         t->bytes += piece.len;
     }
-    if (w == 0)
+    if (w == 0 && t->signal == 0)
         r = agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
     (void)agx_rpc_reply_close(reply);
     return w < 0 ? w : r;
@@ -96,8 +120,10 @@ static int put_in_place(struct target *t, struct agx_error **err)
 
 static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
 {
-    int r = open_part(t, err);
+    int r = agx_interrupt_open(&t->signal_fd, err);
 
+    if (r == 0)
+        r = open_part(t, err);
     if (r == 0)
         r = receive(ctl, t, err);
     if (r == 0)
@@ -105,6 +131,7 @@ static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
     if (t->part)
         (void)unlink(t->part); /* after a rename it is gone already */
     agx_closep(&t->fd);
+    agx_closep(&t->signal_fd);
     free(t->part);
     if (r == 0)
         fprintf(stderr, "Wrote %llu bytes to %s.\n", (unsigned long long)t->bytes, t->path);
@@ -113,15 +140,14 @@ static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
 
 int agx_daemon_backup(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct target t = { .fd = -1 };
+    struct target t = { .fd = -1, .signal_fd = -1 };
     struct agx_error *err = NULL;
     struct agx_ctl ctl = { 0 };
     const struct agx_arg table[] = { { "force", 0, AGX_ARG_FLAG, &t.force, NULL } };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 1, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
     if (status != AGX_EXIT_GOING)
         return status;
     t.path = a.words[0];
@@ -129,5 +155,5 @@ int agx_daemon_backup(const struct agx_cli *cli, int argc, char **argv)
     if (agx_ctl_connect(&ctl, cli->env, &err) < 0 || backup(&ctl, &t, &err) < 0)
         status = agx_cli_fail(err);
     agx_ctl_close(&ctl);
-    return status;
+    return t.signal != 0 ? AGX_EXIT_SIGNALLED + t.signal : status;
 }

@@ -122,11 +122,10 @@ int agx_daemon_stop(const struct agx_cli *cli, int argc, char **argv)
 {
     struct agx_error *err = NULL;
     struct agx_ctl ctl = { 0 };
+    static const struct agx_args_want want = { .min = 0, .max = 0 };
     struct agx_args a;
-    int pid = 0, r, status = agx_args_read(&a, cli, argc, argv, NULL, 0);
+    int pid = 0, r, status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 0);
     if (status != AGX_EXIT_GOING)
         return status;
     r = agx_ctl_connect(&ctl, cli->env, &err);

@@ -147,11 +147,10 @@ int agx_daemon_logs(const struct agx_cli *cli, int argc, char **argv)
         { "follow", 'f', AGX_ARG_FLAG, &go_on, NULL },
         { "lines", 'n', AGX_ARG_NUMBER, &lines, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 0 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 0);
     if (status != AGX_EXIT_GOING)
         return status;
     return print_log(cli->env, lines, go_on, &err) < 0 ? agx_cli_fail(err) : AGX_EXIT_OK;

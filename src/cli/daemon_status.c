@@ -85,11 +85,10 @@ int agx_daemon_status(const struct agx_cli *cli, int argc, char **argv)
     struct agx_ctl ctl = { 0 };
     bool json = false;
     const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &json, NULL } };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 0 };
     struct agx_args a;
-    int r, status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int r, status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 0);
     if (status != AGX_EXIT_GOING)
         return status;
     r = agx_ctl_connect(&ctl, cli->env, &err);

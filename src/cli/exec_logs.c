@@ -6,8 +6,9 @@
 #include "base/banned.h"
 
 /* All of it; over another connection where the first is lost. */
-static int print(struct agx_ctl *ctl, struct agx_output *o, struct agx_error **err)
+static int print(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
+    struct agx_output *o = user;
     int r;
 
     for (;;) {
@@ -26,27 +27,20 @@ static int print(struct agx_ctl *ctl, struct agx_output *o, struct agx_error **e
 int agx_exec_logs(const struct agx_cli *cli, int argc, char **argv)
 {
     struct agx_output o = { .stream = AGX_OUTPUT_STDOUT, .fd = STDOUT_FILENO };
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
     bool error_output = false;
     const struct agx_arg table[] = {
         { "stderr", 0, AGX_ARG_FLAG, &error_output, NULL },
         { "follow", 'f', AGX_ARG_FLAG, &o.follow, NULL },
         { "offset", 0, AGX_ARG_NUMBER, &o.offset, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 1, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
     if (status != AGX_EXIT_GOING)
         return status;
     o.exec_id = a.words[0];
     if (error_output)
         o.stream = AGX_OUTPUT_STDERR;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || print(&ctl, &o, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    return agx_ctl_run(cli, print, &o);
 }

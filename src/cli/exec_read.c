@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/ctl.h"
 #include "cli/exec_commands.h"
+#include "cli/get.h"
 #include "cli/show.h"
 #include "cli/table.h"
 #include "wire/method.h"
@@ -38,48 +39,22 @@ static int show_exec(struct agx_buf *out, const struct agx_exec *e)
     return r;
 }
 
-static int get(struct agx_ctl *ctl, const char *id, bool json, struct agx_error **err)
+static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
 {
-    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
     struct agx_exec_view v = { 0 };
-    int r;
+    int r = agx_exec_view_decode(&v, reply, NULL, err);
 
-    if (agx_id_encode(&request, id) < 0)
-        return agx_cli_no_memory(err);
-    r = agx_ctl_call(ctl, AGX_METHOD_GET_EXEC, &request, &reply, err);
-    if (r == 0 && json)
-        return agx_cli_json("agbox.v1.GetExecResponse", agx_buf_peek(&reply), false, err);
-    if (r == 0)
-        r = agx_exec_view_decode(&v, agx_buf_peek(&reply), NULL, err);
-    if (r < 0)
-        return r;
-    if (show_exec(&text, &v.exec) < 0)
+    if (r == 0 && show_exec(out, &v.exec) < 0)
         r = agx_cli_no_memory(err);
     agx_exec_view_done(&v);
-    (void)fwrite(text.data, 1, text.len, stdout);
     return r;
 }
 
 int agx_exec_get(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    bool json = false;
-    const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &json, NULL } };
-    struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    static const struct agx_get get = { AGX_METHOD_GET_EXEC, "agbox.v1.GetExecResponse", show };
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
-    if (status != AGX_EXIT_GOING)
-        return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || get(&ctl, a.words[0], json, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    return agx_get(&get, cli, argc, argv);
 }
 
 static int add_row(struct agx_table *t, const struct agx_exec *e)
@@ -109,17 +84,23 @@ static int print_table(const struct agx_exec_views *views, struct agx_error **er
     return r;
 }
 
-static int list(struct agx_ctl *ctl, const char *sandbox, bool json, struct agx_error **err)
+struct listing {
+    const char *sandbox; /* NULL: of all */
+    bool json;
+};
+
+static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     struct agx_exec_views views = { 0 };
+    const struct listing *l = user;
     int r;
 
-    if (agx_active_request_encode(&request, sandbox) < 0)
+    if (agx_active_request_encode(&request, l->sandbox) < 0)
         return agx_cli_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_LIST_ACTIVE_EXECS, &request, &reply, err);
-    if (r == 0 && json)
+    if (r == 0 && l->json)
         return agx_cli_json("agbox.v1.ListActiveExecsResponse", agx_buf_peek(&reply), false, err);
     if (r == 0)
         r = agx_exec_views_decode(&views, agx_buf_peek(&reply), err);
@@ -132,26 +113,19 @@ static int list(struct agx_ctl *ctl, const char *sandbox, bool json, struct agx_
 
 int agx_exec_list(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    bool json = false;
-    const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &json, NULL } };
+    struct listing l = { 0 };
+    const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &l.json, NULL } };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 1);
     if (status != AGX_EXIT_GOING)
         return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 ||
-        list(&ctl, a.words_len > 0 ? a.words[0] : NULL, json, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    l.sandbox = a.words_len > 0 ? a.words[0] : NULL;
+    return agx_ctl_run(cli, list, &l);
 }
 
-static int cancel(struct agx_ctl *ctl, const char *id, struct agx_error **err)
+static int cancel(struct agx_ctl *ctl, void *id, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -170,18 +144,9 @@ static int cancel(struct agx_ctl *ctl, const char *id, struct agx_error **err)
 
 int agx_exec_cancel(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
+    static const struct agx_args_want want = { .min = 1, .max = 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, NULL, 0);
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
-    if (status != AGX_EXIT_GOING)
-        return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || cancel(&ctl, a.words[0], &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, cancel, (void *)a.words[0]) : status;
 }

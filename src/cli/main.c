@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 static const struct agx_command *const commands[] = {
-    &agx_cmd_sandbox, &agx_cmd_exec, &agx_cmd_daemon, &agx_cmd_call, &agx_cmd_version,
+    &agx_cmd_sandbox, &agx_cmd_exec, &agx_cmd_image,
+    &agx_cmd_daemon,  &agx_cmd_call, &agx_cmd_version,
 };
 
 static void print_help(FILE *out)

@@ -35,11 +35,18 @@ int agx_progress_wait_ms(const struct agx_progress *p)
 
 void agx_progress_tick(struct agx_progress *p)
 {
+    static const char spinner[] = "|/-\\";
+    const char *text = p->note[0] ? p->note : p->text;
     char seconds[AGX_SHOW_SIZE];
 
     if (p->live)
-        fprintf(stderr, ERASE "%c %s %s", "|/-\\"[p->turn++ % 4], p -> text,
+        fprintf(stderr, ERASE "%c %s %s", spinner[p->turn++ % 4], text,
                 agx_show_seconds(agx_progress_ns(p), seconds));
+}
+
+void agx_progress_note(struct agx_progress *p, struct agx_str note)
+{
+    (void)snprintf(p->note, sizeof(p->note), "%.*s", AGX_STR_ARG(note));
 }
 
 void agx_progress_end(struct agx_progress *p)

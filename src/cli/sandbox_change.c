@@ -44,7 +44,12 @@ static const struct change delete = {
     "deleted",
 };
 
-struct options {
+/* One of the commands, as it was given. */
+struct task {
+    const struct change *change;
+    const char *id;
+    struct agx_pairs selector; /* delete without an id */
+    uint32_t states;           /* wait */
     bool no_wait;
     int64_t timeout_ns;
 };
@@ -78,22 +83,23 @@ static int wait_for(struct agx_ctl *ctl, const struct change *c, const struct ag
     return r;
 }
 
-static int carry_out(struct agx_ctl *ctl, const struct change *c, const char *id,
-                     const struct options *o, struct agx_error **err)
+static int carry_out(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    const struct agx_wait w = { .id = id, .states = c->states, .timeout_ns = o->timeout_ns };
+    const struct task *t = user;
+    const struct change *c = t->change;
+    const struct agx_wait w = { .id = t->id, .states = c->states, .timeout_ns = t->timeout_ns };
     char seconds[AGX_SHOW_SIZE];
     struct agx_progress p;
     int r;
 
-    if (agx_id_encode(&request, id) < 0)
+    if (agx_id_encode(&request, t->id) < 0)
         return agx_cli_no_memory(err);
     r = agx_ctl_call(ctl, c->method, &request, &reply, err);
-    if (r < 0 || o->no_wait)
+    if (r < 0 || t->no_wait)
         return r;
-    agx_progress_begin(&p, "Waiting for sandbox %s %s...", id, c->what);
+    agx_progress_begin(&p, "Waiting for sandbox %s %s...", t->id, c->what);
     r = wait_for(ctl, c, &w, &p, err);
     if (r == 0)
         fprintf(stderr, "Sandbox %s in %s.\n", c->done,
@@ -103,25 +109,19 @@ static int carry_out(struct agx_ctl *ctl, const struct change *c, const char *id
 
 static int run(const struct change *c, const struct agx_cli *cli, int argc, char **argv)
 {
-    struct options o = { 0 };
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
+    struct task t = { .change = c };
     const struct agx_arg table[] = {
-        { "no-wait", 0, AGX_ARG_FLAG, &o.no_wait, NULL },
-        { "timeout", 0, AGX_ARG_DURATION, &o.timeout_ns, NULL },
+        { "no-wait", 0, AGX_ARG_FLAG, &t.no_wait, NULL },
+        { "timeout", 0, AGX_ARG_DURATION, &t.timeout_ns, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 1, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
     if (status != AGX_EXIT_GOING)
         return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || carry_out(&ctl, c, a.words[0], &o, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    t.id = a.words[0];
+    return agx_ctl_run(cli, carry_out, &t);
 }
 
 int agx_sandbox_stop(const struct agx_cli *cli, int argc, char **argv)
@@ -134,7 +134,7 @@ int agx_sandbox_resume(const struct agx_cli *cli, int argc, char **argv)
     return run(&resume, cli, argc, argv);
 }
 
-static int wait_for_all(struct agx_ctl *ctl, const struct agx_words *ids, const struct options *o,
+static int wait_for_all(struct agx_ctl *ctl, const struct agx_words *ids, const struct task *t,
                         struct agx_error **err)
 {
     char seconds[AGX_SHOW_SIZE];
@@ -145,7 +145,7 @@ static int wait_for_all(struct agx_ctl *ctl, const struct agx_words *ids, const 
     for (size_t i = 0; r == 0 && i < ids->len; i++) {
         const struct agx_wait w = { .id = ids->items[i],
                                     .states = delete.states,
-                                    .timeout_ns = o->timeout_ns };
+                                    .timeout_ns = t->timeout_ns };
 
         r = wait_for(ctl, &delete, &w, &p, err);
     }
@@ -156,15 +156,15 @@ static int wait_for_all(struct agx_ctl *ctl, const struct agx_words *ids, const 
     return r;
 }
 
-static int delete_by_label(struct agx_ctl *ctl, const struct agx_pairs *selector,
-                           const struct options *o, struct agx_error **err)
+static int delete_by_label(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     struct agx_words ids = { 0 };
+    const struct task *t = user;
     int r;
 
-    if (agx_delete_request_encode(&request, selector) < 0)
+    if (agx_delete_request_encode(&request, &t->selector) < 0)
         return agx_cli_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_DELETE_SANDBOXES, &request, &reply, err);
     if (r == 0)
@@ -173,48 +173,33 @@ static int delete_by_label(struct agx_ctl *ctl, const struct agx_pairs *selector
         return r;
     if (ids.len == 0)
         fputs("No sandboxes matched the label selector.\n", stderr);
-    else if (o->no_wait)
+    else if (t->no_wait)
         fprintf(stderr, "Deleting %zu %s.\n", ids.len, ids.len == 1 ? "sandbox" : "sandboxes");
     else
-        r = wait_for_all(ctl, &ids, o, err);
+        r = wait_for_all(ctl, &ids, t, err);
     agx_words_done(&ids);
     return r;
 }
 
-static int delete_them(const struct agx_cli *cli, const char *id, const struct agx_pairs *selector,
-                       const struct options *o)
-{
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    int status = AGX_EXIT_OK, r = agx_ctl_open(&ctl, cli->env, &err);
-
-    if (r == 0)
-        r = id ? carry_out(&ctl, &delete, id, o, &err) : delete_by_label(&ctl, selector, o, &err);
-    if (r < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
-}
-
 int agx_sandbox_delete(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_pairs selector = { 0 };
-    struct options o = { 0 };
+    struct task t = { .change = &delete };
     const struct agx_arg table[] = {
-        { "label", 0, AGX_ARG_PAIR, &selector, NULL },
-        { "no-wait", 0, AGX_ARG_FLAG, &o.no_wait, NULL },
-        { "timeout", 0, AGX_ARG_DURATION, &o.timeout_ns, NULL },
+        { "label", 0, AGX_ARG_PAIR, &t.selector, NULL },
+        { "no-wait", 0, AGX_ARG_FLAG, &t.no_wait, NULL },
+        { "timeout", 0, AGX_ARG_DURATION, &t.timeout_ns, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 1);
-    if (status == AGX_EXIT_GOING && (a.words_len > 0) == (selector.len > 0))
+    if (status == AGX_EXIT_GOING && (a.words_len > 0) == (t.selector.len > 0))
         status = agx_cli_mistake(cli, "it takes either an id or labels");
-    if (status == AGX_EXIT_GOING)
-        status = delete_them(cli, a.words_len > 0 ? a.words[0] : NULL, &selector, &o);
-    agx_pairs_done(&selector);
+    if (status == AGX_EXIT_GOING) {
+        t.id = a.words_len > 0 ? a.words[0] : NULL;
+        status = agx_ctl_run(cli, t.id ? carry_out : delete_by_label, &t);
+    }
+    agx_pairs_done(&t.selector);
     return status;
 }
 
@@ -240,48 +225,42 @@ static uint32_t with_ends(uint32_t states)
     return states | BIT(DELETED);
 }
 
-static int wait_and_tell(struct agx_ctl *ctl, const char *id, uint32_t states, int64_t timeout_ns,
-                         struct agx_error **err)
+static int wait_and_tell(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
-    const struct agx_wait w = { .id = id, .states = with_ends(states), .timeout_ns = timeout_ns };
+    const struct task *t = user;
+    const struct agx_wait w = { .id = t->id,
+                                .states = with_ends(t->states),
+                                .timeout_ns = t->timeout_ns };
     struct agx_sandbox_view v = { 0 };
     struct agx_progress p;
     int r;
 
-    agx_progress_begin(&p, "Waiting for sandbox %s...", id);
+    agx_progress_begin(&p, "Waiting for sandbox %s...", t->id);
     r = agx_wait_sandbox(ctl, &w, &p, &v, err);
     if (r < 0)
         return r;
     puts(agx_show_state(v.state));
-    if (states ? !(states & AGX_WAIT_BIT(v.state)) : v.state == AGX_STATE_FAILED)
+    if (t->states ? !(t->states & AGX_WAIT_BIT(v.state)) : v.state == AGX_STATE_FAILED)
         r = v.state == AGX_STATE_FAILED
                 ? went_wrong(&v, AGX_STATE_FAILED, err)
-                : agx_error_set(err, AGX_FAILED_PRECONDITION, "sandbox '%s' is gone", id);
+                : agx_error_set(err, AGX_FAILED_PRECONDITION, "sandbox '%s' is gone", t->id);
     agx_sandbox_view_done(&v);
     return r;
 }
 
 int agx_sandbox_wait(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    int64_t timeout_ns = 0;
-    uint32_t states = 0;
+    struct task t = { 0 };
     const struct agx_arg table[] = {
-        { "state", 0, AGX_ARG_CALL, &states, add_state },
-        { "timeout", 0, AGX_ARG_DURATION, &timeout_ns, NULL },
+        { "state", 0, AGX_ARG_CALL, &t.states, add_state },
+        { "timeout", 0, AGX_ARG_DURATION, &t.timeout_ns, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 1, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
     if (status != AGX_EXIT_GOING)
         return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 ||
-        wait_and_tell(&ctl, a.words[0], states, timeout_ns, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    t.id = a.words[0];
+    return agx_ctl_run(cli, wait_and_tell, &t);
 }

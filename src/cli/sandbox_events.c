@@ -1,8 +1,9 @@
 /*
  * sandbox_events.c: `agentix sandbox events`: of one sandbox (SubscribeSandboxEvents) or of all
- * (WatchEvents). A daemon that goes away in between is waited for, and the events go on where they
- * were.
+ * (WatchEvents), and then also how far pulls of images are. A daemon that goes away in between is
+ * waited for, and the events go on where they were.
  */
+#include "base/clock.h"
 #include "base/limits.h"
 #include "cli/args.h"
 #include "cli/ctl.h"
@@ -49,38 +50,76 @@ static int show_event(struct agx_buf *out, const struct agx_event_view *v)
     return r;
 }
 
-static int print_event(const struct agx_event_view *v, struct agx_error **err)
+/* As far as a line of an event goes: a pull is none, so it has no number, and the time is ours. */
+static int show_pull(struct agx_buf *out, const struct agx_pull_view *v)
 {
-    _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(LINE_MAX_BYTES);
+    char time[AGX_SHOW_SIZE];
+    int r =
+        agx_buf_printf(out, "%s  %s  -  ", agx_show_time(agx_clock_wall_ns(), time), v->sandbox_id);
+
+    return r < 0 ? r : agx_show_pull(out, &v->pull);
+}
+
+static int print_line(const struct agx_buf *line, struct agx_error **err)
+{
     _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)LINE_MAX_BYTES * 8);
 
-    if (show_event(&line, v) < 0 || agx_show_text(&shown, agx_buf_peek(&line)) < 0)
+    if (agx_show_text(&shown, agx_buf_peek(line)) < 0)
         return agx_cli_no_memory(err);
     (void)fwrite(shown.data, 1, shown.len, stdout);
     (void)putchar('\n');
     return 0;
 }
 
+/* Of one sandbox. */
+static int take_event(struct feed *f, struct agx_str message, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(LINE_MAX_BYTES);
+    struct agx_event_view v;
+    int r = agx_event_view_decode(&v, message, err);
+
+    if (r < 0)
+        return r;
+    f->after = v.event.sequence;
+    r = f->json ? 0 : show_event(&line, &v);
+    agx_event_view_done(&v);
+    if (r < 0)
+        return agx_cli_no_memory(err);
+    return f->json ? agx_cli_json("agbox.v1.SandboxEvent", message, true, err)
+                   : print_line(&line, err);
+}
+
+/* Of all: an event, how far a pull is, or only where to go on. */
+static int take_watched(struct feed *f, struct agx_str message, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(LINE_MAX_BYTES);
+    struct agx_event_view event;
+    struct agx_pull_view pull = { 0 };
+    int r = 0, has_event = agx_watch_view_decode(&event, &f->after, message, err);
+    int has_pull = has_event == 0 ? agx_pull_view_decode(&pull, message, err) : 0;
+
+    if (has_event < 0 || has_pull < 0)
+        return has_event < 0 ? has_event : has_pull;
+    if (has_event)
+        r = show_event(&line, &event);
+    else if (has_pull)
+        r = show_pull(&line, &pull);
+    if (has_event)
+        agx_event_view_done(&event);
+    agx_pull_view_done(&pull);
+    if (r < 0)
+        return agx_cli_no_memory(err);
+    if (!has_event && !has_pull)
+        return 0;
+    return f->json ? agx_cli_json("agentix.v1.WatchEventsResponse", message, true, err)
+                   : print_line(&line, err);
+}
+
 /* 1 when it was the last that was asked for. */
 static int take_one(struct feed *f, struct agx_str message, struct agx_error **err)
 {
-    struct agx_event_view v = { 0 };
-    int r, has_event = 1;
+    int r = f->id ? take_event(f, message, err) : take_watched(f, message, err);
 
-    if (f->id) {
-        r = agx_event_view_decode(&v, message, err);
-        if (r == 0)
-            f->after = v.event.sequence;
-    } else {
-        r = has_event = agx_watch_view_decode(&v, &f->after, message, err);
-    }
-    if (r >= 0 && has_event && f->json)
-        r = agx_cli_json(f->id ? "agbox.v1.SandboxEvent" : "agentix.v1.WatchEventsResponse",
-                         message, true, err);
-    else if (r >= 0 && has_event)
-        r = print_event(&v, err);
-    if (r >= 0)
-        agx_event_view_done(&v);
     f->after_given = true;
     if (fflush(stdout) != 0)
         return 1; /* nobody reads on */
@@ -144,8 +183,9 @@ static int find_last(struct agx_ctl *ctl, struct feed *f, struct agx_error **err
     return 0;
 }
 
-static int show_all(struct agx_ctl *ctl, struct feed *f, struct agx_error **err)
+static int show_all(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
+    struct feed *f = user;
     int r = f->id && !f->follow ? find_last(ctl, f, err) : 0;
 
     if (r < 0 || (f->id && !f->follow && f->after >= f->last))
@@ -167,11 +207,10 @@ static int parse(struct feed *f, const struct agx_cli *cli, int argc, char **arg
         { "label", 0, AGX_ARG_PAIR, &f->selector, NULL },
         { "json", 0, AGX_ARG_FLAG, &f->json, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 1 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 1);
     if (status != AGX_EXIT_GOING)
         return status;
     f->id = a.words_len > 0 ? a.words[0] : NULL;
@@ -185,17 +224,11 @@ static int parse(struct feed *f, const struct agx_cli *cli, int argc, char **arg
 
 int agx_sandbox_events(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
     struct feed f = { 0 };
     int status = parse(&f, cli, argc, argv);
 
-    if (status == AGX_EXIT_GOING) {
-        status = AGX_EXIT_OK;
-        if (agx_ctl_open(&ctl, cli->env, &err) < 0 || show_all(&ctl, &f, &err) < 0)
-            status = agx_cli_fail(err);
-        agx_ctl_close(&ctl);
-    }
+    if (status == AGX_EXIT_GOING)
+        status = agx_ctl_run(cli, show_all, &f);
     agx_pairs_done(&f.selector);
     return status;
 }

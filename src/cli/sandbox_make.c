@@ -43,7 +43,9 @@ static void tell_ready(const char *id, const struct agx_progress *p)
 static int wait_ready(struct agx_ctl *ctl, const char *id, int64_t timeout_ns,
                       struct agx_error **err)
 {
-    const struct agx_wait w = { .id = id, .states = SETTLED, .timeout_ns = timeout_ns };
+    const struct agx_wait w = {
+        .id = id, .states = SETTLED, .timeout_ns = timeout_ns, .pulls = true
+    };
     struct agx_sandbox_view v = { 0 };
     struct agx_progress p;
     int r;

@@ -3,12 +3,15 @@
 #include "base/limits.h"
 #include "cli/args.h"
 #include "cli/ctl.h"
+#include "cli/get.h"
 #include "cli/sandbox_commands.h"
 #include "cli/show.h"
+#include "cli/show_use.h"
 #include "cli/table.h"
 #include "codec/json_text.h"
 #include "wire/control_request.h"
 #include "wire/method.h"
+#include "wire/use_wire.h"
 #include "wire/view.h"
 
 #include <stdio.h>
@@ -68,6 +71,11 @@ static int print_table(const struct agx_sandbox_views *views, struct agx_error *
     return r;
 }
 
+struct listing {
+    struct agx_list_request q;
+    bool json;
+};
+
 /* One page, appended to `all`; its token goes into the request: NULL: it was the last. */
 static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx_buf *all,
                      struct agx_error **err)
@@ -91,16 +99,17 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
 }
 
 /* All pages: messages behind each other are one message whose lists are joined. */
-static int list(struct agx_ctl *ctl, struct agx_list_request *q, bool json, struct agx_error **err)
+static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf all = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
     struct agx_sandbox_views views = { 0 };
+    struct listing *l = user;
     int r;
 
     do
-        r = take_page(ctl, q, &all, err);
-    while (r == 0 && q->page_token);
-    if (r == 0 && json)
+        r = take_page(ctl, &l->q, &all, err);
+    while (r == 0 && l->q.page_token);
+    if (r == 0 && l->json)
         return agx_cli_json("agbox.v1.ListSandboxesResponse", agx_buf_peek(&all), false, err);
     if (r == 0)
         r = agx_sandbox_views_decode(&views, agx_buf_peek(&all), err);
@@ -113,27 +122,19 @@ static int list(struct agx_ctl *ctl, struct agx_list_request *q, bool json, stru
 
 int agx_sandbox_list(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_list_request q = { 0 };
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    bool json = false;
+    struct listing l = { 0 };
     const struct agx_arg table[] = {
-        { "label", 0, AGX_ARG_PAIR, &q.selector, NULL },
-        { "include-deleted", 0, AGX_ARG_FLAG, &q.include_deleted, NULL },
-        { "json", 0, AGX_ARG_FLAG, &json, NULL },
+        { "label", 0, AGX_ARG_PAIR, &l.q.selector, NULL },
+        { "include-deleted", 0, AGX_ARG_FLAG, &l.q.include_deleted, NULL },
+        { "json", 0, AGX_ARG_FLAG, &l.json, NULL },
     };
+    const struct agx_args_want want = { table, AGX_ARRAY_LEN(table), 0, 0 };
     struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    int status = agx_args_take(&a, cli, argc, argv, &want);
 
     if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 0, 0);
-    if (status == AGX_EXIT_GOING) {
-        status = AGX_EXIT_OK;
-        if (agx_ctl_open(&ctl, cli->env, &err) < 0 || list(&ctl, &q, json, &err) < 0)
-            status = agx_cli_fail(err);
-        agx_ctl_close(&ctl);
-    }
-    agx_list_request_done(&q);
+        status = agx_ctl_run(cli, list, &l);
+    agx_list_request_done(&l.q);
     return status;
 }
 
@@ -178,46 +179,35 @@ static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
     return r;
 }
 
-static int get(struct agx_ctl *ctl, const char *id, bool json, struct agx_error **err)
+/* Of the sandbox, and of each companion with its name in front. */
+static int show_uses(struct agx_buf *out, const struct agx_use_view *v)
 {
-    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
-    struct agx_sandbox_view v = { 0 };
-    int r;
+    int r = agx_show_use(out, NULL, &v->use);
 
-    if (agx_id_encode(&request, id) < 0)
-        return agx_cli_no_memory(err);
-    r = agx_ctl_call(ctl, AGX_METHOD_GET_SANDBOX, &request, &reply, err);
-    if (r == 0 && json)
-        return agx_cli_json("agbox.v1.GetSandboxResponse", agx_buf_peek(&reply), false, err);
+    for (size_t i = 0; r == 0 && i < v->companions_len; i++)
+        r = agx_show_use(out, v->companions[i].name, &v->companions[i].use);
+    return r < 0 ? r : agx_show_line(out, "use_error", agx_str_from(v->error));
+}
+
+static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
+{
+    struct agx_sandbox_view v = { 0 };
+    struct agx_use_view use = { 0 };
+    int r = agx_sandbox_view_decode(&v, reply, NULL, err);
+
     if (r == 0)
-        r = agx_sandbox_view_decode(&v, agx_buf_peek(&reply), NULL, err);
-    if (r < 0)
-        return r;
-    if (show_sandbox(&text, &v) < 0)
+        r = agx_use_view_decode(&use, reply, err);
+    if (r == 0 && (show_sandbox(out, &v) < 0 || show_uses(out, &use) < 0))
         r = agx_cli_no_memory(err);
+    agx_use_view_done(&use);
     agx_sandbox_view_done(&v);
-    (void)fwrite(text.data, 1, text.len, stdout);
     return r;
 }
 
 int agx_sandbox_get(const struct agx_cli *cli, int argc, char **argv)
 {
-    struct agx_error *err = NULL;
-    struct agx_ctl ctl = { 0 };
-    bool json = false;
-    const struct agx_arg table[] = { { "json", 0, AGX_ARG_FLAG, &json, NULL } };
-    struct agx_args a;
-    int status = agx_args_read(&a, cli, argc, argv, table, AGX_ARRAY_LEN(table));
+    static const struct agx_get get = { AGX_METHOD_GET_WITH_USE, "agentix.v1.GetSandboxResponse",
+                                        show };
 
-    if (status == AGX_EXIT_GOING)
-        status = agx_args_expect(&a, cli, 1, 1);
-    if (status != AGX_EXIT_GOING)
-        return status;
-    status = AGX_EXIT_OK;
-    if (agx_ctl_open(&ctl, cli->env, &err) < 0 || get(&ctl, a.words[0], json, &err) < 0)
-        status = agx_cli_fail(err);
-    agx_ctl_close(&ctl);
-    return status;
+    return agx_get(&get, cli, argc, argv);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -128,6 +129,72 @@ char *agx_show_time(int64_t wall_ns, char out[AGX_SHOW_SIZE])
 
     (void)snprintf(out, AGX_SHOW_SIZE, "%.*sZ", dot ? (int)(dot - text) : 0, text);
     return out;
+}
+
+/* Columns for a name in a line that must not wrap: its end says most. */
+#define NAME_COLUMNS 32
+#define BYTES_PER_MB 1e6
+
+int agx_show_pull(struct agx_buf *out, const struct agx_pull *pull)
+{
+    struct agx_str image = agx_str_from(pull->image);
+    bool cut = image.len > NAME_COLUMNS;
+    int r = agx_buf_printf(out, "Pulling %s", cut ? "..." : "");
+
+    if (cut)
+        image = agx_str_skip(image, image.len - NAME_COLUMNS);
+    if (r == 0)
+        r = agx_show_text(out, image);
+    if (r == 0 && pull->layers_total > 0)
+        r = agx_buf_printf(out, ": %" PRIu32 "/%" PRIu32 " layers", pull->layers_done,
+                           pull->layers_total);
+    if (r == 0 && pull->bytes_total > 0)
+        r = agx_buf_printf(out, ", %.1f/%.1f MB", (double)pull->bytes_done / BYTES_PER_MB,
+                           (double)pull->bytes_total / BYTES_PER_MB);
+    return r;
+}
+
+char *agx_show_bytes(uint64_t bytes, char out[AGX_SHOW_SIZE])
+{
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    while (value >= 999.95 && unit + 1 < AGX_ARRAY_LEN(units)) { /* which rounds up to 1000.0 */
+        value /= 1000;
+        unit++;
+    }
+    (void)snprintf(out, AGX_SHOW_SIZE, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+/* "sha256:" and how much of what follows tells images apart, for people. */
+#define ID_ALGORITHM "sha256:"
+enum { ID_DIGITS = 12 };
+
+struct agx_str agx_show_image_id(const char *id)
+{
+    struct agx_str digits = agx_str_from(id);
+
+    if (strncmp(id, ID_ALGORITHM, sizeof(ID_ALGORITHM) - 1) != 0)
+        return digits;
+    digits = agx_str_skip(digits, sizeof(ID_ALGORITHM) - 1);
+    digits.len = AGX_MIN(digits.len, (size_t)ID_DIGITS);
+    return digits;
+}
+
+enum { BAR_COLUMNS = 10 };
+
+int agx_show_bar(struct agx_buf *out, uint64_t done, uint64_t total)
+{
+    static const char full[] = "==========", none[] = "          ";
+    int n;
+
+    if (total == 0)
+        return 0;
+    n = (int)((double)AGX_MIN(done, total) / (double)total * BAR_COLUMNS);
+    return agx_buf_printf(out, "[%.*s%s%.*s]", n, full, n < BAR_COLUMNS ? ">" : "",
+                          n < BAR_COLUMNS ? BAR_COLUMNS - 1 - n : 0, none);
 }
 
 char *agx_show_seconds(uint64_t ns, char out[AGX_SHOW_SIZE])

@@ -42,18 +42,62 @@ static int too_late(const struct agx_wait *w, const struct agx_sandbox_view *v,
                          agx_duration_format(w->timeout_ns, time), w->id, agx_show_state(v->state));
 }
 
+/* Pulls of its images, for people who look on. NULL: they are not told; the wait is not less good.
+ */
+static struct agx_rpc_reply *watch_pulls(struct agx_ctl *ctl, const struct agx_wait *w,
+                                         const struct agx_progress *p)
+{
+    _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
+    char *id = (char *)w->id;
+    const struct agx_watch_request q = { .from_now = true, .sandbox_ids = { &id, 1 } };
+    struct agx_rpc_reply *reply = NULL;
+
+    if (w->pulls && p->live && agx_watch_request_encode(&request, &q) == 0)
+        (void)!agx_ctl_start(ctl, AGX_METHOD_WATCH_EVENTS, &request, &reply, NULL);
+    return reply;
+}
+
+static void note_pull(struct agx_progress *p, struct agx_str message)
+{
+    _cleanup_buf_ struct agx_buf note = AGX_BUF_INIT(sizeof(p->note) - 1);
+    struct agx_pull_view v;
+
+    if (agx_pull_view_decode(&v, message, NULL) <= 0)
+        return;
+    if (v.pull.layers_done == v.pull.layers_total || agx_show_pull(&note, &v.pull) < 0)
+        agx_buf_clear(&note);
+    agx_progress_note(p, agx_buf_peek(&note));
+    agx_pull_view_done(&v);
+}
+
+/* Time passed: takes what came of pulls. A stream that ended is closed. */
+static void tick(struct agx_progress *p, struct agx_rpc_reply **pulls)
+{
+    struct agx_str message;
+    int r = 0;
+
+    while (*pulls && (r = agx_rpc_reply_next(*pulls, 0, &message, NULL)) == 1)
+        note_pull(p, message);
+    if (r <= 0)
+        *pulls = agx_rpc_reply_close(*pulls);
+    agx_progress_tick(p);
+}
+
 /* One try: until the answer, or the connection is lost. */
 static int try(struct agx_ctl *ctl, const struct agx_wait *w, struct agx_progress *p,
                struct agx_sandbox_view *ret_view, struct agx_error **err)
 {
-    struct agx_rpc_reply *reply = NULL;
+    struct agx_rpc_reply *reply = NULL, *pulls = NULL;
     struct agx_str message;
     bool timed_out = false;
     int r = start(ctl, w, p, &reply, err);
 
+    if (r == 0)
+        pulls = watch_pulls(ctl, w, p);
     while (r >= 0 && (r = agx_rpc_reply_next(reply, agx_progress_wait_ms(p), &message, err)) ==
                          AGX_RPC_NOTHING_YET)
-        agx_progress_tick(p);
+        tick(p, &pulls);
+    (void)agx_rpc_reply_close(pulls);
     if (r == 0)
         r = agx_error_set(err, AGX_INTERNAL, "the daemon ended the wait without an answer");
     if (r > 0)

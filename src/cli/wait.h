@@ -13,6 +13,7 @@ struct agx_wait {
     const char *id;
     uint32_t states;    /* bits of enum agx_state; 0: any that it stays in */
     int64_t timeout_ns; /* 0: none */
+    bool pulls;         /* show how far pulls of its images are */
 };
 
 /*

@@ -1,0 +1,92 @@
+/* show_use.c: figures with their units; those that are missing leave no trace. */
+#include "cli/show_use.h"
+
+#include "cli/show.h"
+
+#include <inttypes.h>
+
+#include "base/banned.h"
+
+enum { LINE_MAX_BYTES = 256, NS_PER_MS = 1000000, MS_PER_S = 1000 };
+
+/* How one figure stands in a line: a word before it, its unit, a word behind it. */
+struct figure {
+    enum agx_use_figure which;
+    const char *before;
+    enum { UNIT_BYTES, UNIT_COUNT, UNIT_NS } unit;
+    const char *after;
+};
+
+struct line {
+    const char *name;
+    struct figure figures[4]; /* the first is there, or there is no line */
+    size_t n;
+};
+
+static const struct line lines[] = {
+    { "cpu", { { AGX_USE_CPU_NS, "", UNIT_NS, "" } }, 1 },
+    { "memory",
+      { { AGX_USE_MEMORY, "", UNIT_BYTES, "" },
+        { AGX_USE_MEMORY_LIMIT, " of ", UNIT_BYTES, "" },
+        { AGX_USE_MEMORY_PEAK, ", peak ", UNIT_BYTES, "" } },
+      3 },
+    { "pids",
+      { { AGX_USE_PIDS, "", UNIT_COUNT, "" }, { AGX_USE_PIDS_LIMIT, " of ", UNIT_COUNT, "" } },
+      2 },
+    { "io",
+      { { AGX_USE_IO_READ, "", UNIT_BYTES, " read" },
+        { AGX_USE_IO_WRITTEN, ", ", UNIT_BYTES, " written" } },
+      2 },
+    { "disk",
+      { { AGX_USE_DISK, "", UNIT_BYTES, "" }, { AGX_USE_DISK_LIMIT, " of ", UNIT_BYTES, "" } },
+      2 },
+    { "network",
+      { { AGX_USE_RX, "", UNIT_BYTES, " received" },
+        { AGX_USE_RX_PACKETS, " (", UNIT_COUNT, " packets)" },
+        { AGX_USE_TX, ", ", UNIT_BYTES, " sent" },
+        { AGX_USE_TX_PACKETS, " (", UNIT_COUNT, " packets)" } },
+      4 },
+};
+
+static int put_figure(struct agx_buf *out, const struct figure *f, uint64_t value)
+{
+    char text[AGX_SHOW_SIZE];
+    uint64_t ms = value / NS_PER_MS;
+
+    if (f->unit == UNIT_BYTES)
+        return agx_buf_printf(out, "%s%s%s", f->before, agx_show_bytes(value, text), f->after);
+    if (f->unit == UNIT_COUNT)
+        return agx_buf_printf(out, "%s%" PRIu64 "%s", f->before, value, f->after);
+    return agx_buf_printf(out, "%s%" PRIu64 ".%03" PRIu64 "s%s", f->before, ms / MS_PER_S,
+                          ms % MS_PER_S, f->after);
+}
+
+static int put_line(struct agx_buf *out, const char *companion, const struct line *l,
+                    const struct agx_use *use)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(LINE_MAX_BYTES);
+    int r = agx_use_has(use, l->figures[0].which) ? 0 : 1;
+
+    for (size_t i = 0; r == 0 && i < l->n; i++) {
+        const struct figure *f = &l->figures[i];
+
+        if (agx_use_has(use, f->which))
+            r = put_figure(&text, f, use->figures[f->which]);
+    }
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (companion)
+        r = agx_show_text(out, agx_str_from(companion));
+    if (r == 0 && companion)
+        r = agx_buf_push(out, '.');
+    return r < 0 ? r : agx_show_line(out, l->name, agx_buf_peek(&text));
+}
+
+int agx_show_use(struct agx_buf *out, const char *companion, const struct agx_use *use)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(lines); i++)
+        r = put_line(out, companion, &lines[i], use);
+    return r;
+}
