@@ -46,7 +46,13 @@ def fails(tree, check, *words):
     assert any(all(word in line for word in words) for line in output.splitlines()), output
 
 
-CHECKS = ["tools/check_format", "tools/check_layers.py", "tools/check_banned", "tools/check_shell"]
+CHECKS = [
+    "tools/check_format",
+    "tools/check_layers.py",
+    "tools/check_banned",
+    "tools/check_sizes",
+    "tools/check_shell",
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -125,6 +131,22 @@ def test_banned_lets_comments_and_strings_pass(tree):
 def test_banned_names_a_source_without_banned_h(tree):
     write(tree, "src/base/bad.c", '#include "base/buf.h"\n')
     fails(tree, "tools/check_banned", "src/base/bad.c:1:", "base/banned.h")
+
+
+def test_sizes_name_a_file_that_is_one_line_too_long(tree):
+    limits = {
+        "src/base/long.c": 500,
+        "src/base/long.h": 200,
+        "include/agentix/long.h": 200,
+        "tests/unit/test_long.c": 800,
+        "tests/support/long.h": 800,
+    }
+    for name, limit in limits.items():
+        write(tree, name, "/* long */\n" * limit)
+    assert run(tree, "tools/check_sizes") == (0, "")
+    for name, limit in limits.items():
+        write(tree, name, "/* long */\n" * (limit + 1))
+        fails(tree, "tools/check_sizes", f"{name}:{limit + 1}:", "split")
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

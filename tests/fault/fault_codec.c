@@ -1,6 +1,7 @@
 #include "codec/base64.h"
 #include "codec/grpc_frame.h"
 #include "codec/grpc_meta.h"
+#include "codec/jsonseq.h"
 #include "tests/support/fault.h"
 #include "tests/support/test.h"
 
@@ -72,5 +73,21 @@ TEST(grpc_errors_without_memory_keep_their_code)
 
         ASSERT_CODE(AGX_INTERNAL, agx_grpc_timeout_parse(AGX_STR("soon"), &ns, &err));
         ASSERT_NOT_NULL(err);
+    }
+}
+
+TEST(jsonseq_without_memory_is_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_(agx_jsonseq_done) struct agx_jsonseq q;
+        struct agx_str begin = AGX_STR("{\"a\":"), end = AGX_STR("1}"), object;
+        int r;
+
+        agx_jsonseq_init(&q, 100);
+        r = agx_jsonseq_next(&q, &begin, &object, NULL);
+        if (r == 0)
+            r = agx_jsonseq_next(&q, &end, &object, NULL);
+        ASSERT_INT(agx_fault_hit() ? -AGX_RESOURCE_EXHAUSTED : 1, r);
     }
 }

@@ -1,4 +1,6 @@
 #include "core/exec.h"
+#include "core/ignore.h"
+#include "core/imageref.h"
 #include "core/spec_yaml.h"
 #include "tests/support/core.h"
 #include "tests/support/fault.h"
@@ -196,5 +198,37 @@ TEST(spec_yaml_without_memory_is_resource_exhausted)
         ASSERT_INT(r < 0, err != NULL);
         if (r == 0)
             agx_spec_done(&s);
+    }
+}
+
+TEST(ignore_without_memory_is_resource_exhausted)
+{
+    char *items[] = { (char *)"*.o", (char *)"[a-z]", (char *)"[" };
+    const struct agx_words globs = { items, 3 };
+
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_(agx_ignore_freep) struct agx_ignore *a = NULL, *b = NULL;
+        int r = agx_ignore_new_globs(&globs, &a, NULL);
+
+        if (r == 0)
+            r = agx_ignore_new_lines(AGX_STR("a\n!b/\n\n#\n/c/**\n"), &b, NULL);
+        ASSERT_INT(agx_fault_hit() ? -AGX_RESOURCE_EXHAUSTED : 0, r);
+    }
+}
+
+TEST(imageref_without_memory_is_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+        struct agx_imageref r;
+        int n = agx_imageref_parse(
+            &r, AGX_STR("reg.io/x:1@sha256:0123456789abcdef0123456789abcdef"), &err);
+
+        ASSERT_INT(agx_fault_hit() ? -AGX_RESOURCE_EXHAUSTED : 0, n);
+        ASSERT_INT(n < 0, err != NULL);
+        if (n == 0)
+            agx_imageref_done(&r);
     }
 }

@@ -25,9 +25,9 @@ static void fill(struct agx_store_batch *b, struct agx_sandbox *sb, struct agx_e
 {
     agx_schema_put_sandbox(b, sb);
     agx_schema_put_life(b, sb);
-    agx_schema_reserve_exec(b, x);
+    agx_schema_reserve_exec(b, sb, x);
     agx_schema_put_exec(b, x);
-    agx_schema_put_event(b, sb->id, 1, event);
+    agx_schema_put_event(b, sb, 1, event);
 }
 
 static int store_it(struct agx_store *st, struct agx_sandbox *sb, struct agx_exec *x,
@@ -55,6 +55,7 @@ TEST(a_sandbox_is_stored_as_a_whole_or_not_at_all)
     struct agx_event event = { .sequence = 1, .type = AGX_EVENT_SANDBOX_ACCEPTED };
 
     test_sandbox(&sb, "box1");
+    sb.number = 1;
     test_exec(&x, "exec1", "box1");
     FAULT_EACH_ALLOCATION
     {

@@ -1,10 +1,13 @@
 #include "tests/support/fault.h"
 #include "tests/support/wire.h"
+#include "tests/support/wire_image.h"
 #include "wire/control_request.h"
+#include "wire/image_request.h"
 #include "wire/record.h"
 #include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
+#include "wire/use_wire.h"
 #include "wire/view.h"
 #include "wire/wire_json.h"
 
@@ -191,6 +194,26 @@ TEST(lists_without_memory_are_resource_exhausted)
     }
 }
 
+TEST(use_without_memory_is_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
+        struct agx_use use = { .known = 1U << AGX_USE_DISK };
+        struct agx_use_view v = { 0 };
+        int r = agx_reply_use(&out, &use);
+
+        if (r == 0)
+            r = agx_reply_companion_use(&out, "cache", &use);
+        if (r == 0)
+            r = agx_reply_use_error(&out, "slow");
+        if (r == 0)
+            r = agx_use_view_decode(&v, agx_buf_peek(&out), NULL);
+        ended(r);
+        agx_use_view_done(&v);
+    }
+}
+
 TEST(exec_lists_and_events_without_memory_are_resource_exhausted)
 {
     FAULT_EACH_ALLOCATION
@@ -219,6 +242,22 @@ TEST(exec_lists_and_events_without_memory_are_resource_exhausted)
         agx_exec_views_done(&execs);
         agx_event_done(&e);
         agx_event_view_done(&event);
+    }
+}
+
+TEST(pulls_without_memory_are_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
+        const struct agx_pull pull = { "redis:7", 1, 2, 3, 4 };
+        struct agx_pull_view view = { 0 };
+        int r = agx_reply_pull(&out, 1, "box-1", &pull);
+
+        if (r == 0)
+            r = agx_pull_view_decode(&view, agx_buf_peek(&out), NULL);
+        ended(r);
+        agx_pull_view_done(&view);
     }
 }
 
@@ -253,5 +292,62 @@ TEST(status_and_small_answers_without_memory_are_resource_exhausted)
         agx_status_view_done(&v);
         agx_stats_done(&stats);
         agx_ping_view_done(&ping);
+    }
+}
+
+TEST(answers_about_images_without_memory_are_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
+        const struct agx_images_removed_view removed = wire_images_removed();
+        const struct agx_image_details details = wire_image_details();
+        const struct agx_pull pull = { "python", 1, 2, 3, 4 };
+        const struct agx_image_view image = wire_image();
+        struct agx_images_removed_view removed_back = { 0 };
+        struct agx_image_details details_back = { 0 };
+        struct agx_pull_view pull_back = { 0 };
+        struct agx_image_views images = { 0 };
+        int r = agx_reply_image(&out, &image);
+
+        if (r == 0)
+            r = agx_reply_image_details(&out, &details);
+        if (r == 0)
+            r = agx_image_views_decode(&images, agx_buf_peek(&out), NULL);
+        if (r == 0)
+            r = agx_image_details_decode(&details_back, agx_buf_peek(&out), NULL);
+        agx_buf_clear(&out);
+        if (r == 0)
+            r = agx_reply_image_pull(&out, &pull);
+        if (r == 0)
+            r = agx_image_pull_decode(&pull_back, agx_buf_peek(&out), NULL);
+        agx_buf_clear(&out);
+        if (r >= 0)
+            r = agx_reply_images_removed(&out, &removed);
+        if (r == 0)
+            r = agx_images_removed_decode(&removed_back, agx_buf_peek(&out), NULL);
+        ended(r);
+        agx_image_views_done(&images);
+        agx_image_details_done(&details_back);
+        agx_pull_view_done(&pull_back);
+        agx_images_removed_done(&removed_back);
+    }
+}
+
+TEST(requests_about_images_without_memory_are_resource_exhausted)
+{
+    FAULT_EACH_ALLOCATION
+    {
+        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
+        struct agx_import_request q;
+        char *image = NULL;
+        int r = agx_import_request_encode(&out, "tool:1", AGX_STR("bytes"));
+
+        if (r == 0)
+            r = agx_import_request_decode(&q, agx_buf_peek(&out), NULL);
+        if (r == 0)
+            r = agx_image_ref_decode(AGX_STR("\x0a\x01x"), &image, NULL);
+        ended(r);
+        free(image);
     }
 }

@@ -6,10 +6,13 @@
 #include "codec/json_scan.h"
 #include "tests/support/fuzz.h"
 #include "wire/control_request.h"
+#include "wire/image_request.h"
+#include "wire/image_wire.h"
 #include "wire/record.h"
 #include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
+#include "wire/use_wire.h"
 #include "wire/view.h"
 #include "wire/wire_json.h"
 
@@ -95,6 +98,40 @@ REQUEST(wait_exec, struct agx_wait_request, agx_wait_exec_decode, agx_wait_exec_
         agx_wait_request_done)
 REQUEST(input, struct agx_input_request, agx_input_request_decode, agx_input_request_encode,
         agx_input_request_done)
+static int image_decode(char **ret, struct agx_str bytes, struct agx_error **err)
+{
+    return agx_image_ref_decode(bytes, ret, err);
+}
+
+static int import_encode(struct agx_buf *out, const struct agx_import_request *q)
+{
+    _cleanup_free_ char *name = agx_str_dup(q->name);
+
+    return name ? agx_import_request_encode(out, name, q->data) : -AGX_RESOURCE_EXHAUSTED;
+}
+
+static void import_done(struct agx_import_request *q)
+{
+    (void)q; /* it borrows */
+}
+
+static int images_encode(struct agx_buf *out, const struct agx_image_views *v)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < v->len; i++)
+        r = agx_reply_image(out, &v->items[i]);
+    return r;
+}
+
+REQUEST(image, char *, image_decode, id_encode, text_done)
+REQUEST(import, struct agx_import_request, agx_import_request_decode, import_encode, import_done)
+ROUND(images, struct agx_image_views, AGX_INTERNAL, agx_image_views_decode, images_encode,
+      agx_image_views_done)
+ROUND(image_details, struct agx_image_details, AGX_INTERNAL, agx_image_details_decode,
+      agx_reply_image_details, agx_image_details_done)
+ROUND(images_removed, struct agx_images_removed_view, AGX_INTERNAL, agx_images_removed_decode,
+      agx_reply_images_removed, agx_images_removed_done)
 REQUEST(active, char *, active_decode, active_encode, text_done)
 REQUEST(id, char *, id_decode, id_encode, text_done)
 ROUND(sandbox_record, struct agx_sandbox, AGX_DATA_LOSS, agx_sandbox_record_decode,
@@ -154,6 +191,9 @@ VIEW(view_event, struct agx_event_view, agx_event_view_decode(&v, bytes, &err), 
 VIEW(view_status, struct agx_status_view, agx_status_view_decode(&v, bytes, &err),
      agx_status_view_done)
 
+VIEW(view_image_pull, struct agx_pull_view, agx_image_pull_decode(&v, bytes, &err),
+     agx_pull_view_done)
+
 static void show(const char *message, struct agx_str bytes)
 {
     struct agx_buf out = AGX_BUF_INIT(OUT_MAX);
@@ -184,12 +224,36 @@ static void show_watch(struct agx_str bytes)
     show("agentix.v1.WatchEventsResponse", bytes);
 }
 
+static void show_image(struct agx_str bytes)
+{
+    show("agentix.v1.InspectImageResponse", bytes);
+}
+
+static void show_use(struct agx_str bytes)
+{
+    show("agentix.v1.GetSandboxResponse", bytes);
+}
+
+static void view_use(struct agx_str bytes)
+{
+    struct agx_error *err = NULL;
+    struct agx_use_view v;
+
+    if (understood(agx_use_view_decode(&v, bytes, &err), AGX_INTERNAL, &err))
+        agx_use_view_done(&v);
+}
+
 /* The order is that of the corpus: new ones come last. */
 static void (*const targets[])(struct agx_str) = {
-    create,      exec,         list,      page,        selector,       subscribe,  watch,
-    output,      wait_sandbox, wait_exec, input,       active,         id,         sandbox_record,
-    exec_record, event_record, stats,     life_record, view_sandboxes, view_execs, view_event,
-    view_status, show_create,  show_page, show_watch,  handle,
+    create,       exec,           list,           page,
+    selector,     subscribe,      watch,          output,
+    wait_sandbox, wait_exec,      input,          active,
+    id,           sandbox_record, exec_record,    event_record,
+    stats,        life_record,    view_sandboxes, view_execs,
+    view_event,   view_status,    show_create,    show_page,
+    show_watch,   handle,         image,          import,
+    images,       image_details,  images_removed, view_image_pull,
+    show_image,   show_use,       view_use,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

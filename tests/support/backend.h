@@ -18,6 +18,8 @@ struct test_reply {
     uint8_t companions[8];
     char text[512];
     char sandbox_id[AGX_IDENT_MAX + 1];
+    unsigned n_uses; /* parts whose use was told */
+    struct agx_use uses[8];
 };
 
 static inline void test_reply_begun(void *user)
@@ -63,19 +65,38 @@ static inline void test_reply_seen(void *user, const struct agx_backend_seen *se
     (void)snprintf(r->sandbox_id, sizeof(r->sandbox_id), "%s", seen->sandbox_id);
 }
 
+static inline void test_reply_use(void *user, size_t part, const struct agx_use *use)
+{
+    struct test_reply *r = user;
+
+    ASSERT_UINT(0, r->n_done);
+    ASSERT_TRUE(part < AGX_ARRAY_LEN(r->uses));
+    r->n_uses++;
+    r->uses[part] = *use;
+}
+
 static const struct agx_backend_hooks test_reply_hooks = { test_reply_begun, test_reply_companion,
                                                            test_reply_done };
 
-/* Turns of the loop until *n is at least `want`. */
+static inline void test_tick(uv_timer_t *t)
+{
+    (void)t;
+}
+
+/* Turns of the loop until *n is at least `want`. A turn runs the timers that are due and waits
+ * then, also when one of them did what we wait for: hence the tick. */
 static inline void test_wait(struct agx_loop *l, const unsigned *n, unsigned want)
 {
-    uv_timer_t guard;
+    uv_timer_t guard, tick;
 
     (void)uv_timer_init(agx_loop_uv(l), &guard);
     (void)uv_timer_start(&guard, test_loop_hang, TEST_LOOP_HANG_MS, 0);
+    (void)uv_timer_init(agx_loop_uv(l), &tick);
+    (void)uv_timer_start(&tick, test_tick, 5, 5);
     while (*n < want)
         (void)uv_run(agx_loop_uv(l), UV_RUN_ONCE);
     uv_close((uv_handle_t *)&guard, NULL);
+    uv_close((uv_handle_t *)&tick, NULL);
     (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT);
 }
 
@@ -148,6 +169,17 @@ static inline enum agx_seen test_backend_seen(struct agx_backend *b, const char 
     ASSERT_UINT(1, r.n_seen);
     ASSERT_CSTR(sandbox_id, r.sandbox_id);
     return r.primary;
+}
+
+static inline struct test_reply test_backend_use(struct agx_backend *b,
+                                                 const struct agx_sandbox *sb)
+{
+    struct test_reply r = { 0 };
+
+    ASSERT_OK(agx_backend_use(b, sb, test_reply_use, test_reply_done, &r, &r.op, NULL));
+    ASSERT_UINT(0, r.n_done + r.n_uses);
+    test_wait(b->loop, &r.n_done, 1);
+    return r;
 }
 
 static inline void test_backend_closed(void *user, struct agx_error *error)

@@ -25,10 +25,9 @@ void fixture_prepare(struct fixture *f)
     f->config.look_ms = 100000;
     f->config.retry_first_ms = 2;
     f->config.retry_max_ms = 10;
-    f->config.abandon_ms = 30;
-    f->config.look_deadline_ms = 30;
+    f->config.abandon_ms = f->config.look_deadline_ms = 100000; /* whoever is slow is us */
     f->config.watch = (struct agx_watch_config){
-        .window_ms = 60, .stable_ms = 10000, .first_retry_ms = 2, .max_retry_ms = 5
+        .window_ms = 100000, .stable_ms = 10000, .first_retry_ms = 2, .max_retry_ms = 5
     };
 }
 
@@ -231,18 +230,27 @@ void make_ready(struct fixture *f, const char *id)
     UNTIL(f, phase_of(f, id) == AGX_PHASE_READY);
 }
 
+uint64_t number_of(struct fixture *f, const char *id)
+{
+    uint64_t number = 0;
+
+    ASSERT_INT(1, agx_schema_find_number(f->store, id, &number, NULL));
+    ASSERT_TRUE(number > 0);
+    return number;
+}
+
 const char *events_of(struct fixture *f, const char *id)
 {
     static char text[4096];
     size_t len = 0;
-    uint64_t newest = sequence_of(f, id), position = 0;
+    uint64_t newest = sequence_of(f, id), position = 0, number = number_of(f, id);
 
     text[0] = '\0';
     for (uint64_t i = 1; i <= newest; i++) {
         struct agx_event_record record = { 0 };
         const char *name;
 
-        ASSERT_INT(1, agx_schema_get_event(f->store, id, i, &record, NULL));
+        ASSERT_INT(1, agx_schema_get_event(f->store, number, i, &record, NULL));
         ASSERT_UINT(i, record.event.sequence);
         ASSERT_TRUE(record.position > position);
         position = record.position;
@@ -253,7 +261,7 @@ const char *events_of(struct fixture *f, const char *id)
         ASSERT_TRUE(len < sizeof(text));
         agx_event_record_done(&record);
     }
-    ASSERT_INT(
-        0, agx_schema_get_event(f->store, id, newest + 1, &(struct agx_event_record){ 0 }, NULL));
+    ASSERT_INT(0, agx_schema_get_event(f->store, number, newest + 1,
+                                       &(struct agx_event_record){ 0 }, NULL));
     return text;
 }

@@ -80,5 +80,7 @@ void make_ready(struct fixture *f, const char *id);
  * each with a position that rises.
  */
 const char *events_of(struct fixture *f, const char *id);
+/* Of its records in the store. */
+uint64_t number_of(struct fixture *f, const char *id);
 
 #endif

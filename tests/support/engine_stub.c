@@ -50,6 +50,17 @@ static void tell_readers(struct agx_engine *e)
     }
 }
 
+void stub_pull(struct agx_engine *e, const char *sandbox_id, const struct agx_pull *pull)
+{
+    struct agx_feed *next;
+
+    for (struct agx_feed *f = e->feeds; f; f = next) {
+        next = f->next;
+        if (!f->box && f->dry && f->ops->pull)
+            f->ops->pull(f->user, f->at, sandbox_id, pull);
+    }
+}
+
 struct stub_box *stub_box_of(struct agx_engine *e, const char *id)
 {
     for (size_t i = 0; i < e->n_boxes; i++) {
@@ -68,10 +79,23 @@ struct stub_run *stub_run_of(struct agx_engine *e, const char *id)
     return NULL;
 }
 
+/* Whom an answer is about. The engine forgets no sandbox while one is due: what was purged since
+ * the request is still shown. */
+static struct stub_box *answered_box(struct agx_engine *e, const char *id)
+{
+    struct stub_box *b = stub_box_of(e, id);
+
+    for (size_t i = e->n_boxes; !b && i-- > 0;) {
+        if (strcmp(e->boxes[i]->sb.id, id) == 0)
+            b = e->boxes[i];
+    }
+    return b;
+}
+
 static void answer_one(struct agx_engine *e)
 {
     struct stub_waiting *w = e->first;
-    struct stub_box *b = w->sandbox_id ? stub_box_of(e, w->sandbox_id) : NULL;
+    struct stub_box *b = w->sandbox_id ? answered_box(e, w->sandbox_id) : NULL;
     const struct agx_answer a = { .error = w->error,
                                   .reason = w->reason,
                                   .reason_id = w->reason_id,
@@ -83,6 +107,7 @@ static void answer_one(struct agx_engine *e)
     e->first = w->next;
     if (!e->first)
         e->last = &e->first;
+    e->use_code = AGX_NOT_FOUND;
     w->answer(w->user, &a);
     free(w->reason_id);
     free(w->sandbox_id);
@@ -108,6 +133,7 @@ static void on_idle(uv_idle_t *h)
     while (!e->held && e->first)
         answer_one(e);
     take_input(e);
+    stub_tell_use(e);
     tell_readers(e);
 }
 

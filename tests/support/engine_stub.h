@@ -28,6 +28,9 @@ void stub_move(struct agx_engine *e, const char *id, enum agx_on on, enum agx_do
 /* It is forgotten; its readers come to their end. */
 void stub_purge(struct agx_engine *e, const char *id);
 
+/* An image of it is being pulled. */
+void stub_pull(struct agx_engine *e, const char *sandbox_id, const struct agx_pull *pull);
+
 void stub_exec_add(struct agx_engine *e, const char *sandbox_id, const char *id);
 void stub_exec_move(struct agx_engine *e, const char *id, enum agx_exec_on on, int exit_code);
 /* The exec writes; `end`: the stream's end. */
@@ -39,6 +42,13 @@ struct agx_str stub_exec_input(struct agx_engine *e, const char *id);
 /* Writes to inputs are taken only when this is called. */
 void stub_hold_input(struct agx_engine *e, bool on);
 bool stub_input_waits(const struct agx_engine *e);
+
+/* What every sandbox and companion uses: told with the first turn after a question, unless it is
+ * held; `code` not OK: instead of that it fails so. Without this call the backend has nothing of
+ * it. */
+void stub_use(struct agx_engine *e, const struct agx_use *use, enum agx_code code, bool hold);
+/* Somebody has asked, and is not answered yet. */
+bool stub_use_waits(const struct agx_engine *e);
 
 /* Requests that are not answered yet. */
 size_t stub_waiting(const struct agx_engine *e);

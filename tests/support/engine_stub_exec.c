@@ -232,14 +232,15 @@ int agx_engine_exec_find(struct agx_engine *e, const char *exec_id, struct agx_e
     return 0;
 }
 
-void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, agx_exec_visit_fn visit,
-                          void *user)
+void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, const char *after_id,
+                          agx_exec_visit_fn visit, void *user)
 {
     for (size_t i = 0; i < e->n_runs; i++) {
         struct stub_run *r = e->runs[i];
 
         if (r->box->purged || r->exec.state != AGX_EXEC_RUNNING ||
-            (sandbox_id && strcmp(r->box->sb.id, sandbox_id) != 0))
+            (sandbox_id && strcmp(r->box->sb.id, sandbox_id) != 0) ||
+            (after_id && strcmp(r->exec.id, after_id) <= 0))
             continue;
         if (visit(user, &r->exec, r->box->sb.life.last_sequence) > 0)
             return;

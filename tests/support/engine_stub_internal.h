@@ -59,6 +59,10 @@ struct agx_engine {
     size_t n_runs;
     struct stub_waiting *first, **last;
     struct agx_feed *feeds;
+    struct agx_usage *usages;
+    struct agx_use use;
+    enum agx_code use_code;
+    bool use_held;
     struct agx_error *fail;
     bool held, input_held, quiet_logs;
     int64_t clock_ns; /* every sandbox is a little younger than the one before */
@@ -75,6 +79,7 @@ struct stub_run *stub_run_of(struct agx_engine *e, const char *id);
 void stub_tell(struct agx_engine *e, struct stub_box *b, struct agx_event *take_event);
 void stub_answer_later(struct agx_engine *e, agx_answer_fn answer, void *user,
                        const struct stub_waiting *what);
+void stub_tell_use(struct agx_engine *e);
 void stub_run_free(struct stub_run *r);
 
 #endif

@@ -174,6 +174,8 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 
     if (q && frame->hd.type == NGHTTP2_HEADERS)
         q->n_headers++;
+    if (frame->hd.type == NGHTTP2_PING && !(frame->hd.flags & NGHTTP2_FLAG_ACK))
+        c->n_pings++;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         c->goaway = true;
         c->goaway_error = frame->goaway.error_code;

@@ -34,6 +34,7 @@ struct rpc_client {
     struct agx_buf out; /* what the socket has not taken yet */
     bool deaf;          /* reads nothing from the socket */
     bool closed;        /* the server closed the connection */
+    unsigned n_pings;   /* that the server sent */
     bool goaway;
     uint32_t goaway_error;
     int32_t goaway_last;

@@ -217,7 +217,6 @@ static void enter(void *user)
         put_text(s->cgroup_tasks, "0");
     if (s->user_namespace)
         map_ids();
-    MUST(70, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
     MUST(71, chdir(s->root) == 0);
     MUST(72, mount("proc", "proc", "proc", 0, NULL) == 0);
     MUST(73, mount("dev", "dev", "tmpfs", 0, "mode=755") == 0);
@@ -226,6 +225,27 @@ static void enter(void *user)
     MUST(75, mount("devpts", "dev/pts", "devpts", 0, "newinstance,ptmxmode=0666") == 0);
     MUST(76, chroot(".") == 0 && chdir("/") == 0);
     drop_capabilities();
+}
+
+void test_sandbox_own_mounts(void)
+{
+    static bool taken;
+    _cleanup_close_ int ns = -1, root = -1;
+
+    if (taken)
+        return;
+    ASSERT_INT(0, unshare(CLONE_NEWNS));
+    root = open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    ASSERT_TRUE(root >= 0);
+    ns = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    ASSERT_TRUE(ns >= 0);
+    ASSERT_INT(0, setns(ns, CLONE_NEWNS));
+    ASSERT_INT(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+    ASSERT_INT(0, move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
+    ASSERT_INT(0, fchdir(root));
+    ASSERT_INT(0, chroot("."));
+    ASSERT_INT(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)); /* the copies, too */
+    taken = true;
 }
 
 void test_sandbox_boot_stdio(struct test_sandbox *s, struct test_init *t, const char *const *args,
@@ -242,6 +262,7 @@ void test_sandbox_boot_stdio(struct test_sandbox *s, struct test_init *t, const 
         .out_fd = out_fd,
     };
 
+    test_sandbox_own_mounts();
     test_init_start(t, &params);
 }
 

@@ -24,6 +24,15 @@ struct test_sandbox {
 void test_sandbox_make(struct test_sandbox *s, enum test_image image);
 void test_sandbox_remove(struct test_sandbox *s);
 
+/*
+ * Moves this process to a mount namespace of its own whose root is the root that it has now; once.
+ * In a chroot that takes more than a new namespace: there / is no mount point, so that it cannot be
+ * made private, and the kernel makes no user namespace for who is not at the root of its mounts.
+ * Entering one's own namespace once more leads to its true root; a copy of the root from before is
+ * put over it.
+ */
+void test_sandbox_own_mounts(void);
+
 /* Starts init there. The link is not made. `args`: see agentix-init; may be NULL. */
 void test_sandbox_boot(struct test_sandbox *s, struct test_init *t, const char *const *args);
 void test_sandbox_boot_stdio(struct test_sandbox *s, struct test_init *t, const char *const *args,

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-enum kind { KIND_BOX, KIND_LOOK, KIND_EXEC, KIND_KILL, KIND_WRITE };
+enum kind { KIND_BOX, KIND_LOOK, KIND_USE, KIND_EXEC, KIND_KILL, KIND_WRITE };
 
 struct world_op {
     struct agx_backend_op base;
@@ -18,6 +18,7 @@ struct world_op {
     const struct agx_backend_hooks *hooks;
     const struct agx_backend_exec_hooks *exec_hooks;
     agx_backend_seen_fn seen;
+    agx_backend_use_fn use;
     agx_done_fn done;
     void *user;
     bool adopt, held, cancelled, dead, posted, begun;
@@ -215,6 +216,14 @@ void world_release(struct world *w, const char *id)
     }
 }
 
+void world_pull(struct world *w, const char *id, const struct agx_pull *pull)
+{
+    for (struct world_op *op = scripted_of(w->backend)->ops; op; op = op->next) {
+        if (strcmp(op->id, id) == 0 && op->held)
+            op->hooks->progress(op->user, pull);
+    }
+}
+
 /* ---- looks ---- */
 
 static void show_box(struct world_op *op, const struct world_box *box)
@@ -252,6 +261,41 @@ static int world_look(struct agx_backend *b, const char *sandbox_id, agx_backend
     op->seen = seen;
     op->done = done;
     op->held = op->w->hold_looks;
+    if (!op->held)
+        op_post(op);
+    return 0;
+}
+
+/* ---- use ---- */
+
+static void use_run(struct world_op *op)
+{
+    const struct world_box *box = make_box(op->w, op->id);
+    struct agx_use use = { 0 };
+    struct agx_error *error = NULL;
+
+    agx_use_set(&use, AGX_USE_DISK, 1);
+    if (box->seen == AGX_SEEN_MISSING)
+        (void)agx_error_set(&error, AGX_NOT_FOUND, "there is none");
+    if (!op->dead && !error)
+        op->use(op->user, 0, &use);
+    if (op->dead)
+        agx_error_free(error);
+    else
+        op->done(op->user, error);
+    op_free(op);
+}
+
+static int world_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                     agx_backend_use_fn use, agx_done_fn done, void *user,
+                     struct agx_backend_op **ret_op, struct agx_error **err)
+{
+    struct world_op *op = op_new(b, KIND_USE, sandbox->id, NULL, user, ret_op);
+
+    (void)err;
+    op->use = use;
+    op->done = done;
+    op->held = op->w->hold_uses;
     if (!op->held)
         op_post(op);
     return 0;
@@ -426,6 +470,9 @@ static void op_run(void *user)
     case KIND_LOOK:
         look_run(op);
         break;
+    case KIND_USE:
+        use_run(op);
+        break;
     case KIND_EXEC:
         exec_run(op);
         break;
@@ -504,6 +551,7 @@ static const struct agx_backend_ops world_ops = {
     .cancel = world_cancel,
     .abandon = world_abandon,
     .look = world_look,
+    .use = world_use,
     .exec_start = world_exec_start,
     .exec_kill = world_exec_kill,
     .exec_write = world_exec_write,

@@ -41,6 +41,7 @@ struct world {
     bool refuse_starts;
     unsigned fail_kills;
     bool hold_looks, fail_looks;
+    bool hold_uses;              /* what a sandbox uses is never said */
     bool deaf_commands;          /* a kill does not end them */
     struct agx_backend *backend; /* the one that is open, or NULL */
     unsigned n_calls, n_looks;
@@ -55,6 +56,8 @@ struct world_exec *world_exec(struct world *w, const char *id);
 
 /* Lets go of the operation that hangs on that sandbox. */
 void world_release(struct world *w, const char *id);
+/* The create that hangs there pulls an image. */
+void world_pull(struct world *w, const char *id, const struct agx_pull *pull);
 /* A command ends by itself. */
 void world_exit(struct world *w, const char *exec_id, int32_t exit_code);
 /* The main process dies; the backend tells of it. */

@@ -59,6 +59,58 @@ TEST(finish_of_a_capped_log_makes_it_readable_text_and_offsets_stay)
     test_caplog_close(&t);
 }
 
+TEST(end_without_unrolling_reads_the_same_and_can_be_finished_later)
+{
+    struct test_caplog t;
+    uint64_t skipped;
+    char file[100];
+
+    test_caplog_open(&t, 10, 40);
+    for (int i = 0; i < 100; i++)
+        test_caplog_append(&t.writer, 7);
+    agx_caplog_end(&t.writer);
+    ASSERT_TRUE(test_caplog_read(&t, 0, 1).ended);
+    ASSERT_UINT(50, test_caplog_file_bytes(&t, file, sizeof(file)));
+    ASSERT_UINT(50, test_caplog_read_all(&t, 9, &skipped));
+    ASSERT_UINT(650, skipped);
+    agx_caplog_finish(&t.writer);
+    test_caplog_is_text(&t, 10, 40);
+    test_caplog_close(&t);
+}
+
+/* Appends, skips, appends: what is kept of it, and that every byte is where it says. */
+static void check_hole(uint64_t before, uint64_t hole, uint64_t after, uint64_t kept)
+{
+    struct test_caplog t;
+    uint64_t skipped;
+
+    test_caplog_open(&t, 10, 40);
+    test_caplog_append(&t.writer, before);
+    agx_caplog_skip(&t.writer, hole);
+    test_caplog_append(&t.writer, after);
+    ASSERT_UINT(before + hole + after, test_caplog_read(&t, 0, 1).total);
+    ASSERT_OK(agx_caplog_init(&t.writer, t.data_fd, t.index_fd, 0, 0)); /* another writer */
+    for (int i = 0; i < 2; i++) {
+        ASSERT_UINT(kept, test_caplog_read_all(&t, 7, &skipped));
+        ASSERT_UINT(before + hole + after - kept, skipped);
+        agx_caplog_finish(&t.writer);
+    }
+    agx_caplog_skip(&t.writer, 1); /* after the end: nothing */
+    ASSERT_UINT(before + hole + after, test_caplog_read(&t, 0, 1).total);
+    test_caplog_close(&t);
+}
+
+TEST(bytes_that_never_come_are_left_out_and_the_rest_stands_where_it_was)
+{
+    check_hole(0, 5, 20, 20);
+    check_hole(4, 3, 20, 24);
+    check_hole(4, 1000, 20, 24);
+    check_hole(10, 7, 33, 43);
+    check_hole(30, 7, 5, 15); /* what stood in the tail before the hole goes */
+    check_hole(700, 7, 30, 40);
+    check_hole(4, 0, 3, 7);
+}
+
 TEST(head_or_tail_may_be_nothing)
 {
     const struct {

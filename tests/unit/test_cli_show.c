@@ -33,6 +33,63 @@ TEST(show_text_leaves_nothing_that_a_terminal_obeys)
     expect_text(agx_str_bytes("\0", 1), "\\u{0}");
 }
 
+static void expect_pull(const struct agx_pull *pull, const char *want)
+{
+    _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(1000);
+
+    ASSERT_OK(agx_show_pull(&out, pull));
+    ASSERT_STR(agx_str_from(want), agx_buf_peek(&out));
+}
+
+TEST(show_pull_says_what_is_known)
+{
+    expect_pull(&(struct agx_pull){ .image = "redis:7" }, "Pulling redis:7");
+    expect_pull(&(struct agx_pull){ "redis:7", 3, 5, 0, 0 }, "Pulling redis:7: 3/5 layers");
+    expect_pull(&(struct agx_pull){ "redis:7", 3, 5, 12345678, 40000000 },
+                "Pulling redis:7: 3/5 layers, 12.3/40.0 MB");
+    expect_pull(&(struct agx_pull){ .image = "registry.example/some/where/deep/coding-runtime:1" },
+                "Pulling ...some/where/deep/coding-runtime:1");
+    expect_pull(&(struct agx_pull){ .image = "a\x1b[31m" }, "Pulling a\\u{1b}[31m");
+}
+
+TEST(show_bytes_has_one_digit_behind_the_point)
+{
+    char out[AGX_SHOW_SIZE];
+
+    ASSERT_CSTR("0 B", agx_show_bytes(0, out));
+    ASSERT_CSTR("999 B", agx_show_bytes(999, out));
+    ASSERT_CSTR("1.0 kB", agx_show_bytes(1000, out));
+    ASSERT_CSTR("1.0 MB", agx_show_bytes(999950, out));
+    ASSERT_CSTR("12.3 MB", agx_show_bytes(12345678, out));
+    ASSERT_CSTR("18.4 EB", agx_show_bytes(UINT64_MAX, out));
+}
+
+TEST(show_image_id_is_short)
+{
+    ASSERT_STR(AGX_STR("0123456789ab"), agx_show_image_id("sha256:0123456789abcdef"));
+    ASSERT_STR(AGX_STR("0123"), agx_show_image_id("sha256:0123"));
+    ASSERT_STR(AGX_STR("something else"), agx_show_image_id("something else"));
+}
+
+static void expect_bar(uint64_t done, uint64_t total, const char *want)
+{
+    _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(100);
+
+    ASSERT_OK(agx_show_bar(&out, done, total));
+    ASSERT_STR(agx_str_from(want), agx_buf_peek(&out));
+}
+
+TEST(show_bar_grows)
+{
+    expect_bar(0, 0, "");
+    expect_bar(0, 10, "[>         ]");
+    expect_bar(49, 100, "[====>     ]");
+    expect_bar(UINT64_MAX - 1, UINT64_MAX, "[==========]");
+    expect_bar(95, 100, "[=========>]");
+    expect_bar(10, 10, "[==========]");
+    expect_bar(11, 10, "[==========]");
+}
+
 TEST(show_width_counts_columns)
 {
     ASSERT_UINT(0, agx_show_width(AGX_STR("")));

@@ -2,6 +2,8 @@
 #include "daemon/config_internal.h"
 #include "tests/support/test.h"
 
+#include <stdio.h>
+
 #define TEXT_MAX ((size_t)64 << 10)
 
 static int read_text(struct agx_config *c, const char *text, struct agx_error **err)
@@ -34,7 +36,10 @@ TEST(config_sets_what_the_file_has_and_leaves_the_rest)
                         "sandbox:\n"
                         "  idle_ttl: 0\n"
                         "  cleanup_ttl: \"1h30m\"\n"
-                        "store: {grouping: false, verify: 2s}\n",
+                        "store: {grouping: false, verify: 2s}\n"
+                        "network: {lan: block}\n"
+                        "docker: {control: stdio, isolation: off, pool: 10.9.0.0/20,\n"
+                        "         pool_prefix: 24, networks_ready: 4, pids: 7, init: /x/init}\n",
                         NULL));
     ASSERT_CSTR("fake:/tmp/world", c.backend);
     ASSERT_TRUE(c.compat);
@@ -51,6 +56,14 @@ TEST(config_sets_what_the_file_has_and_leaves_the_rest)
     ASSERT_INT(INT64_C(5400) * 1000000000, c.engine.cleanup_ttl_ns);
     ASSERT_FALSE(c.store.grouping);
     ASSERT_UINT(2, c.store.verify_s);
+    ASSERT_TRUE(c.lan_blocked);
+    ASSERT_INT(AGX_DOCKER_CONTROL_STDIO, c.docker.control);
+    ASSERT_TRUE(c.docker.isolation_off);
+    ASSERT_CSTR("10.9.0.0/20", c.docker.pool);
+    ASSERT_UINT(24, c.docker.pool_prefix);
+    ASSERT_UINT(4, c.docker.networks_ready);
+    ASSERT_UINT(7, c.docker.pids);
+    ASSERT_CSTR("/x/init", c.docker.init);
     ASSERT_UINT(AGX_RPC_STREAMS_MAX, c.rpc.streams_max);
     ASSERT_UINT(AGX_CREATE_MS, c.engine.create_ms);
     ASSERT_OK(agx_config_check(&c, NULL));
@@ -64,6 +77,7 @@ TEST(config_printed_reads_back_as_the_same)
         "backend: \"odd \\\"name\\\" \\u00e9: # \\\\ \\n\"\nallow_uids: [1, 2, 4294967294]\n",
         "backend: \"\\u0085\\u009e\\u2028\\uFEFF\\U0001F600 \\x7f\\t\"\n",
         "log: {level: error, max_size: 12345}\nstore: {grouping: no}\n",
+        "docker: {pool: \"\", init: /x, control: engine}\nnetwork: {lan: block}\n",
         "sandbox: {idle_ttl: 1h1m1.000000001s, look: 1ms}\nshutdown: {grace: 0, limit: 1ms}\n",
     };
 
@@ -97,6 +111,20 @@ TEST(config_defaults_are_allowed_values_each_with_a_meaning)
             FAIL("the default of '%s' is not allowed", k->name);
     }
     ASSERT_OK(agx_config_check(&c, NULL));
+}
+
+TEST(config_names_the_controls_of_docker_as_the_backend_does)
+{
+    for (unsigned i = 0; i < AGX_DOCKER_CONTROL_COUNT; i++) {
+        struct agx_config c = AGX_CONFIG_INIT;
+        char text[64];
+
+        (void)snprintf(text, sizeof(text), "docker: {control: %s}\n",
+                       agx_docker_control_name((enum agx_docker_control)i));
+        ASSERT_OK(read_text(&c, text, NULL));
+        ASSERT_UINT(i, c.docker.control);
+        agx_config_done(&c);
+    }
 }
 
 TEST(config_refusal_names_file_line_key_and_what_is_allowed)
@@ -194,6 +222,10 @@ TEST(config_values_that_do_not_go_together_are_refused)
         "crash: {first_retry: 2s, max_retry: 1s}\n",
         "retry: {first: 2s, max: 1s}\n",
         "shutdown: {grace: 2s, limit: 2s}\n",
+        "docker: {pool: here}\n",
+        "docker: {pool: 10.0.0.0/28, pool_prefix: 24}\n",
+        "docker: {pool_prefix: 31}\n",
+        "docker: {init: agentix-init}\n",
     };
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(texts); i++) {

@@ -15,6 +15,7 @@ struct fixture {
     size_t take;         /* data() takes at most so many bytes at a time */
     unsigned n_data, n_eof, n_drained, n_expired, n_closed;
     unsigned refills; /* drained() queues more so often */
+    uint64_t deadline_at_data;
     bool close_at_eof;
     char error[200];
 };
@@ -25,6 +26,8 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     size_t n = AGX_MIN(len, f->take);
 
     f->n_data++;
+    if (f->deadline_at_data)
+        agx_conn_deadline(f->conn, f->deadline_at_data);
     ASSERT_OK(agx_buf_append(&f->got, agx_str_bytes(data, n)));
     return n;
 }
@@ -383,6 +386,24 @@ TEST(conn_deadline_comes_once_and_can_be_moved_and_taken_back)
         turn(&f);
     }
     ASSERT_UINT(2, f.n_expired);
+    teardown(&f);
+}
+
+TEST(conn_bytes_that_came_in_time_are_read_before_its_deadline_is_told)
+{
+    struct fixture f;
+
+    setup(&f, &defaults);
+    f.deadline_at_data = 100000;
+    agx_conn_deadline(f.conn, 1);
+    peer_send(&f, AGX_STR("in time"));
+    usleep(5000); /* the loop is held up, and the deadline passes */
+    UNTIL(&f, f.got.len == 7);
+    for (int i = 0; i < 10; i++) {
+        usleep(1000);
+        turn(&f);
+    }
+    ASSERT_UINT(0, f.n_expired);
     teardown(&f);
 }
 

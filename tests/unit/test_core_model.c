@@ -366,7 +366,8 @@ static void restart(void)
                 exec_step(s, r, (struct agx_exec_input){ .on = AGX_EXEC_ON_RESTART });
         }
         CHECK(step(s, (struct agx_sandbox_input){ .on = AGX_ON_RESTART }) == 0);
-        plan = agx_reconcile_start(s->sb.life.phase, chance(10) ? AGX_SEEN_UNKNOWN : look_at(s));
+        plan = agx_reconcile_start(s->sb.life.phase, chance(10) ? AGX_SEEN_UNKNOWN : look_at(s),
+                                   false);
         if (plan.action == AGX_RECOVERY_FAIL)
             (void)step(s, (struct agx_sandbox_input){ .on = AGX_ON_DIED,
                                                       .error_code = plan.error_code,

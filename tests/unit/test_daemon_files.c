@@ -140,6 +140,36 @@ TEST(instance_of_a_killed_holder_is_free_and_its_pid_replaced)
     remove_place(&p);
 }
 
+/* As a program that is being started has it: until it is that program. */
+TEST(instance_of_a_killed_holder_is_waited_for_while_a_child_of_it_has_it)
+{
+    struct place p = make_place("d.lock");
+    struct agx_instance *mine = NULL;
+    int ends[2];
+    char byte;
+    pid_t child;
+
+    ASSERT_INT(0, pipe(ends));
+    child = fork();
+    if (child == 0) {
+        if (agx_instance_open(p.file, 0600, &mine, NULL) == 0 && fork() == 0) {
+            ASSERT_INT(1, write(ends[1], "x", 1));
+            (void)usleep(50000);
+            _exit(0);
+        }
+        while (true)
+            (void)pause();
+    }
+    ASSERT_INT(1, read(ends[0], &byte, 1));
+    ASSERT_INT(0, kill(child, SIGKILL));
+    ASSERT_INT(child, waitpid(child, NULL, 0));
+    ASSERT_OK(agx_instance_open(p.file, 0600, &mine, NULL));
+    agx_instance_close(mine);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    remove_place(&p);
+}
+
 TEST(instance_refuses_a_symlink_and_a_missing_directory)
 {
     struct place p = make_place("d.lock");

@@ -1,14 +1,16 @@
 #include "core/egress.h"
 #include "tests/support/test.h"
 
+#include <stdio.h>
+
 static void check(const char *text, bool ipv6, const uint8_t *address, int prefix, int port)
 {
     struct agx_egress e;
 
     ASSERT_OK(agx_egress_parse(agx_str_from(text), &e, NULL));
-    ASSERT_INT(ipv6, e.ipv6);
-    ASSERT_STR(agx_str_bytes(address, ipv6 ? 16 : 4), agx_str_bytes(e.address, ipv6 ? 16 : 4));
-    ASSERT_INT(prefix, e.prefix);
+    ASSERT_INT(ipv6, e.to.ipv6);
+    ASSERT_STR(agx_str_bytes(address, ipv6 ? 16 : 4), agx_str_bytes(e.to.address, ipv6 ? 16 : 4));
+    ASSERT_INT(prefix, e.to.prefix);
     ASSERT_INT(port, e.port);
 }
 
@@ -30,11 +32,61 @@ TEST(egress_parse_reads_addresses_networks_and_ports)
           0);
 }
 
+TEST(egress_parse_reads_names_with_and_without_a_port)
+{
+    static const struct {
+        const char *text, *name;
+        int port;
+    } good[] = {
+        { "pypi.org", "pypi.org", 0 },
+        { "files.PythonHosted.org:443", "files.PythonHosted.org", 443 },
+        { "_srv.a-b.xn--p1ai:1", "_srv.a-b.xn--p1ai", 1 },
+        { "1.2.3.com", "1.2.3.com", 0 },
+    };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(good); i++) {
+        struct agx_egress e;
+
+        ASSERT_OK(agx_egress_parse(agx_str_from(good[i].text), &e, NULL));
+        ASSERT_STR(agx_str_from(good[i].name), e.name);
+        ASSERT_INT(good[i].port, e.port);
+    }
+}
+
+TEST(egress_parse_takes_names_and_labels_up_to_what_the_dns_allows)
+{
+    char text[300], long_label[80];
+    struct agx_egress e;
+
+    memset(long_label, 'a', sizeof(long_label));
+    (void)snprintf(text, sizeof(text), "%.63s.%.63s.%.63s.%.61s", long_label, long_label,
+                   long_label, long_label);
+    ASSERT_OK(agx_egress_parse(agx_str_from(text), &e, NULL));
+    (void)snprintf(text, sizeof(text), "%.63s.%.63s.%.63s.%.62s", long_label, long_label,
+                   long_label, long_label);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_egress_parse(agx_str_from(text), &e, NULL));
+    (void)snprintf(text, sizeof(text), "%.64s.org", long_label);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_egress_parse(agx_str_from(text), &e, NULL));
+}
+
 TEST(egress_parse_of_other_text_is_invalid)
 {
     static const char *const bad[] = {
         "",
-        "example.com",
+        "localhost",
+        "*.example.org",
+        "example.org.",
+        ".example.org",
+        "example..org",
+        "-a.org",
+        "a-.org",
+        "[example.org]:443",
+        "example.org/24",
+        "example.org:",
+        "example.org:http",
+        "https://example.org",
+        "ex ample.org",
+        "1.2.3.x4:1:2",
         "1.2.3",
         "1.2.3.4.5",
         "1.2.3.256",

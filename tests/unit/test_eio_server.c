@@ -8,7 +8,7 @@ struct owner {
     struct agx_eio_server *eio;
     struct agx_eio_session *session;
     unsigned n_open, n_message, n_drained, n_close;
-    bool greet, pause;
+    bool greet, pause, pause_at_open;
     char last[100], reason[100];
 };
 
@@ -21,6 +21,8 @@ static void on_open(void *user, struct agx_eio_session *s, const struct agx_exch
     o->session = s;
     if (o->greet)
         ASSERT_OK(agx_eio_session_send(s, AGX_STR("greeting"), NULL, 0));
+    if (o->pause_at_open)
+        agx_eio_session_pause(s);
 }
 
 static void on_message(void *user, struct agx_eio_session *s, const struct agx_eio_packet *p)
@@ -275,12 +277,12 @@ TEST(eio_paused_session_is_not_dropped_for_the_pongs_that_we_do_not_read)
     struct owner o;
     int fd;
 
-    config.ping_interval_ms = config.ping_timeout_ms = 5;
+    config.ping_interval_ms = config.ping_timeout_ms = 20;
     setup(&o, &config);
+    o.pause_at_open = true; /* before the first ping, however long the rest takes */
     fd = open_websocket(&o);
-    agx_eio_session_pause(o.session);
-    for (int i = 0; i < 30; i++) {
-        usleep(1000);
+    for (int i = 0; i < 40; i++) {
+        usleep(10000);
         edge_turn(&o.edge);
     }
     ASSERT_UINT(0, o.n_close);

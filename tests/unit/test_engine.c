@@ -1,6 +1,7 @@
 /* test_engine.c: requests, their answers and what is stored of them. */
 #include "tests/support/engine.h"
 
+#include <semaphore.h>
 #include <stdio.h>
 
 TEST(create_is_answered_after_its_commit_and_becomes_ready)
@@ -370,5 +371,60 @@ TEST(a_stopping_engine_answers_everybody)
     fixture_open_engine(&f);
     ASSERT_INT(AGX_PHASE_READY, phase_of(&f, "box1"));
     ASSERT_INT(AGX_PHASE_ABSENT, phase_of(&f, "box2"));
+    fixture_close(&f);
+}
+
+/* A file system that hangs until who asked has an answer. */
+struct hung {
+    sem_t gate;
+    struct reply reply;
+};
+
+static int look_and_hang(void *user, const char *path, enum agx_path_kind *ret,
+                         struct agx_error **err)
+{
+    struct hung *h = user;
+
+    (void)path;
+    (void)err;
+    while (sem_wait(&h->gate) < 0)
+        ;
+    *ret = AGX_PATH_DIRECTORY;
+    return 0;
+}
+
+static void note_and_release(void *user, const struct agx_answer *a)
+{
+    struct hung *h = user;
+
+    reply_note(&h->reply, a);
+    sem_post(&h->gate);
+}
+
+TEST(a_create_whose_path_is_looked_at_for_ever_is_answered_when_the_engine_stops)
+{
+    static struct hung h; /* a thread that never comes back has it for ever */
+    struct agx_mount *m = NULL;
+    struct agx_spec spec;
+    struct fixture f;
+
+    sem_init(&h.gate, 0, 0);
+    fixture_prepare(&f);
+    f.config.host.look = look_and_hang;
+    f.config.host.user = &h;
+    fixture_open_engine(&f);
+    agx_spec_init(&spec);
+    ASSERT_OK(agx_text_set(&spec.image, "debian:12", NULL));
+    ASSERT_OK(agx_spec_add_mount(&spec, &m, NULL));
+    ASSERT_OK(agx_text_set(&m->source, "/hangs", NULL));
+    ASSERT_OK(agx_text_set(&m->target, "/data", NULL));
+    agx_engine_create(f.engine, 1000, "box1", &spec, note_and_release, &h);
+    fixture_settle(&f);
+    ASSERT_UINT(0, h.reply.n);
+    fixture_close_engine(&f);
+    ASSERT_UINT(1, h.reply.n);
+    ASSERT_INT(AGX_UNAVAILABLE, h.reply.code);
+    fixture_open_engine(&f);
+    ASSERT_INT(AGX_PHASE_ABSENT, phase_of(&f, "box1"));
     fixture_close(&f);
 }

@@ -80,6 +80,67 @@ TEST(a_reader_gets_the_past_then_what_comes)
     fixture_close(&f);
 }
 
+/* ---- pulls ---- */
+
+struct puller {
+    struct reader reader;
+    unsigned n;
+    struct agx_pull last;
+    uint64_t position;
+};
+
+static void on_pull(void *user, uint64_t position, const char *sandbox_id,
+                    const struct agx_pull *pull)
+{
+    struct puller *p = container_of(user, struct puller, reader);
+
+    ASSERT_CSTR("box1", sandbox_id);
+    p->n++;
+    p->last = *pull;
+    p->position = position;
+}
+
+static const struct agx_feed_ops pull_ops = { .ready = on_ready, .pull = on_pull };
+
+static void puller_open(struct fixture *f, struct puller *p, const char *id)
+{
+    *p = (struct puller){ 0 };
+    ASSERT_OK(agx_feed_open(f->engine, id, 0, &pull_ops, &p->reader, &p->reader.feed, NULL));
+}
+
+TEST(readers_of_all_are_told_of_pulls_now_and_then_and_at_their_end)
+{
+    struct agx_pull pull = { .image = "redis:7", .layers_total = 3 };
+    struct puller all, one, behind;
+    struct fixture f;
+
+    fixture_open(&f);
+    f.world->hold[AGX_DO_CREATE] = true;
+    (void)ask_create(&f, "box1");
+    puller_open(&f, &all, NULL);
+    puller_open(&f, &one, "box1");
+    puller_open(&f, &behind, NULL);
+    fixture_settle(&f);
+    read_all(&all.reader);
+    read_all(&one.reader);
+    for (pull.layers_done = 0; pull.layers_done < 3; pull.layers_done++)
+        world_pull(f.world, "box1", &pull);
+    ASSERT_UINT(1, all.n); /* the others came too soon */
+    world_pull(f.world, "box1", &pull);
+    ASSERT_UINT(2, all.n);
+    ASSERT_UINT(3, all.last.layers_done);
+    ASSERT_UINT(1, all.position);
+    ASSERT_UINT(0, one.n + behind.n);
+    world_release(f.world, "box1");
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_READY);
+    fixture_settle(&f);
+    ASSERT_CSTR("box1-1 box1-2 box1-3", all.reader.text); /* pulls have no sequence */
+    agx_feed_close(all.reader.feed);
+    agx_feed_close(one.reader.feed);
+    agx_feed_close(behind.reader.feed);
+    fixture_close(&f);
+}
+
 TEST(whoever_saw_an_event_finds_its_state)
 {
     struct fixture f;
@@ -197,6 +258,7 @@ TEST(a_purge_waits_for_a_slow_reader_and_then_ends_it)
 
     fixture_prepare(&f);
     f.config.cleanup_ttl_ns = 1000000;
+    f.config.sweep_ms = 50; /* it waits for so many of them: long enough for a busy machine */
     fixture_open_engine(&f);
     make_ready(&f, "box1");
     reader_open(&f, &r, "box1", 0);

@@ -6,6 +6,8 @@
 
 #define MANY (2 * AGX_PURGE_PAGE + 500)
 
+static char old1[] = "old1", old2[] = "old2";
+
 static void on_done(void *user, struct agx_error *error)
 {
     ASSERT_NULL(error);
@@ -21,8 +23,9 @@ static void commit(struct fixture *f, struct agx_store_batch *b)
 }
 
 /* A history of that length, as if the sandbox had lived it. */
-static void put_history(struct fixture *f, const char *id, uint64_t first_position, unsigned n)
+static void put_history(struct fixture *f, char *id, uint64_t first_position, unsigned n)
 {
+    const struct agx_sandbox sb = { .id = id, .number = first_position };
     struct agx_store_batch *b = agx_store_batch_new();
 
     for (unsigned i = 0; i < n; i++) {
@@ -33,20 +36,21 @@ static void put_history(struct fixture *f, const char *id, uint64_t first_positi
         snprintf(name, sizeof(name), "%s-exec-%u", id, i);
         ASSERT_INT(0, agx_exec_init(&x, name, id, NULL));
         x.phase = AGX_EXEC_PHASE_ENDED;
-        agx_schema_reserve_exec(b, &x);
+        agx_schema_reserve_exec(b, &sb, &x);
         agx_schema_put_exec(b, &x);
-        agx_schema_put_event(b, id, first_position + i, &event);
+        agx_schema_put_event(b, &sb, first_position + i, &event);
         agx_exec_done(&x);
     }
     commit(f, b);
 }
 
 /* The sandbox is gone, and the process ended before anything else. */
-static void note_purge(struct fixture *f, const char *id, uint64_t position)
+static void note_purge(struct fixture *f, uint64_t number, uint64_t position)
 {
+    const struct agx_sandbox sb = { .number = number };
     struct agx_store_batch *b = agx_store_batch_new();
 
-    agx_schema_purge(b, id, position);
+    agx_schema_purge(b, &sb, position);
     commit(f, b);
 }
 
@@ -64,9 +68,9 @@ TEST(a_long_history_goes_page_by_page_and_its_neighbour_stays)
     struct fixture f;
 
     fixture_prepare(&f);
-    put_history(&f, "old1", 1, MANY);
-    put_history(&f, "old10", MANY + 1, 3); /* its id begins like the other's */
-    note_purge(&f, "old1", MANY + 3);
+    put_history(&f, old1, 1, MANY);
+    put_history(&f, old2, MANY + 1, 3);
+    note_purge(&f, 1, MANY + 3);
     fixture_open_engine(&f);
     UNTIL(&f, count(&f, AGX_TABLE_PURGES) == 0);
     ASSERT_UINT(3, count(&f, AGX_TABLE_EVENTS));
@@ -83,8 +87,8 @@ TEST(a_purge_goes_on_after_a_restart_in_its_middle)
     struct agx_store_batch *b = agx_store_batch_new();
 
     fixture_prepare(&f);
-    put_history(&f, "old1", 1, MANY);
-    note_purge(&f, "old1", MANY);
+    put_history(&f, old1, 1, MANY);
+    note_purge(&f, 1, MANY);
     ASSERT_INT(1, agx_schema_purge_page(f.store, b, AGX_PURGE_PAGE, NULL));
     commit(&f, b);
     ASSERT_UINT(MANY - AGX_PURGE_PAGE, count(&f, AGX_TABLE_EVENTS));
@@ -101,10 +105,10 @@ TEST(a_purge_that_cannot_be_stored_is_tried_again)
     struct fixture f;
 
     fixture_prepare(&f);
-    put_history(&f, "old1", 1, 10);
-    put_history(&f, "old2", 11, 10);
-    note_purge(&f, "old1", 20);
-    note_purge(&f, "old2", 20);
+    put_history(&f, old1, 1, 10);
+    put_history(&f, old2, 11, 10);
+    note_purge(&f, 1, 20);
+    note_purge(&f, 11, 20);
     fixture_open_engine(&f);
     agx_store_mem_fail(f.store, AGX_RESOURCE_EXHAUSTED, 3);
     UNTIL(&f, count(&f, AGX_TABLE_PURGES) == 0);

@@ -4,6 +4,7 @@
 #include "store/store_batch.h"
 #include "store/store_lmdb.h"
 
+#include <endian.h>
 #include <stdio.h>
 
 static void test_ignore(void *user, struct agx_error *error)
@@ -184,6 +185,28 @@ TEST(what_the_backend_has_decides_what_follows)
     }
 }
 
+TEST(a_companion_that_ended_without_a_daemon_is_started_again_and_nobody_is_told)
+{
+    struct fixture f;
+    struct agx_spec spec;
+    struct reply r = { 0 };
+
+    fixture_open(&f);
+    test_spec(&spec);
+    agx_engine_create(f.engine, 1000, "box1", &spec, reply_note, &r);
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_READY);
+    world_box(f.world, "box1")->companions[1] = AGX_SEEN_EXITED;
+    f.config.look_ms = 3600000; /* no look but those that have a reason */
+    f.config.watch.window_ms = 3600000;
+    crash(&f);
+    UNTIL(&f, world_box(f.world, "box1")->n[AGX_DO_REVIVE] > 0);
+    fixture_settle(&f);
+    ASSERT_INT(AGX_PHASE_READY, phase_of(&f, "box1"));
+    ASSERT_CSTR("ACCEPTED PREPARING COMPANION_CONTAINER_READY COMPANION_CONTAINER_READY READY",
+                events_of(&f, "box1"));
+    fixture_close(&f);
+}
+
 TEST(objects_without_a_record_are_removed)
 {
     struct fixture f;
@@ -266,6 +289,15 @@ TEST(a_start_or_cancel_of_an_exec_is_carried_on)
     fixture_close(&f);
 }
 
+static void spoil(struct fixture *f, struct agx_store_batch *b, enum agx_table table,
+                  const char *id)
+{
+    uint64_t number = htobe64(number_of(f, id));
+
+    agx_store_batch_put(b, table, agx_str_bytes(&number, sizeof(number)),
+                        AGX_STR("\xff\xff nonsense"));
+}
+
 TEST(an_unreadable_record_is_left_out_and_its_id_stays_taken)
 {
     struct fixture f;
@@ -281,8 +313,8 @@ TEST(an_unreadable_record_is_left_out_and_its_id_stays_taken)
     (void)ask_exec(&f, "box2", "exec1");
     fixture_close_engine(&f);
     b = agx_store_batch_new();
-    agx_store_batch_put(b, AGX_TABLE_SPECS, AGX_STR("box1"), AGX_STR("\xff\xff nonsense"));
-    agx_store_batch_put(b, AGX_TABLE_LIVES, AGX_STR("box2"), AGX_STR("\xff\xff nonsense"));
+    spoil(&f, b, AGX_TABLE_SPECS, "box1");
+    spoil(&f, b, AGX_TABLE_LIVES, "box2");
     ASSERT_OK(agx_store_commit(f.store, &b, test_ignore, NULL, &err));
     fixture_settle(&f);
     fixture_open_engine(&f);
@@ -302,18 +334,20 @@ TEST(purged_sandboxes_are_forgotten_but_their_ids_are_not)
 {
     struct fixture f;
     struct agx_event_record record = { 0 };
+    uint64_t number;
 
     fixture_prepare(&f);
     f.config.cleanup_ttl_ns = 1000000;
     fixture_open_engine(&f);
     make_ready(&f, "box1");
+    number = number_of(&f, "box1");
     (void)ask_exec(&f, "box1", "exec1");
     (void)ask(&f, "box1", AGX_ON_DELETE);
     UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_ABSENT);
     fixture_restart(&f);
     ASSERT_INT(AGX_PHASE_ABSENT, phase_of(&f, "box1"));
     ASSERT_INT(AGX_EXEC_NONE, exec_state_of(&f, "exec1"));
-    ASSERT_INT(0, agx_schema_get_event(f.store, "box1", 1, &record, NULL));
+    ASSERT_INT(0, agx_schema_get_event(f.store, number, 1, &record, NULL));
     ASSERT_INT(AGX_ALREADY_EXISTS, ask_create(&f, "box1").code);
     make_ready(&f, "box2");
     ASSERT_INT(AGX_ALREADY_EXISTS, ask_exec(&f, "box2", "exec1").code);

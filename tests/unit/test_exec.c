@@ -269,6 +269,22 @@ TEST(exec_under_a_sandbox_that_ends_is_lost_with_the_code_given)
     finish(&s);
 }
 
+TEST(exec_that_is_lost_while_its_sandbox_is_stopped_was_killed_by_that)
+{
+    static const enum agx_phase phases[] = { AGX_PHASE_STOPPING, AGX_PHASE_DELETING };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(phases); i++) {
+        struct story s;
+
+        make_running(&s);
+        s.sb.life.phase = phases[i];
+        ASSERT_OK(send(&s, AGX_EXEC_ON_LOST, AGX_EXEC_EXIT_UNKNOWN, "its main process has ended"));
+        ASSERT_INT(137, s.e.exit_code);
+        ASSERT_CSTR("docker exec failed: exit code 137", s.e.error_message);
+        finish(&s);
+    }
+}
+
 TEST(exec_every_end_resets_the_idle_clock)
 {
     static const enum agx_exec_on ends[] = { AGX_EXEC_ON_EXITED, AGX_EXEC_ON_LOST };

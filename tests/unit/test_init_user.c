@@ -59,6 +59,32 @@ TEST(group_of_the_spec_is_the_only_one)
     ASSERT_INT(0, find(AGX_STR(":docker")).uid);
 }
 
+TEST(user_joins_further_groups_once)
+{
+    static struct agx_user u, many;
+
+    u = find(AGX_STR("agbox"));
+    ASSERT_TRUE(agx_user_join(&u, AGX_STR("44,99,105,44")));
+    ASSERT_INT(5, u.n_groups);
+    ASSERT_INT(44, u.groups[3]);
+    ASSERT_INT(105, u.groups[4]);
+    ASSERT_FALSE(agx_user_join(&u, AGX_STR("video")));
+    ASSERT_FALSE(agx_user_join(&u, AGX_STR("1,,2")));
+    ASSERT_FALSE(agx_user_join(&u, AGX_STR("")));
+    many.n_groups = AGX_USER_GROUPS_MAX;
+    ASSERT_FALSE(agx_user_join(&many, AGX_STR("7")));
+}
+
+TEST(numbers_are_listed_in_whole_lines_of_either_file)
+{
+    ASSERT_TRUE(agx_user_listed(passwd, 0));
+    ASSERT_TRUE(agx_user_listed(passwd, 50)); /* the last line has no end */
+    ASSERT_FALSE(agx_user_listed(passwd, 51));
+    ASSERT_TRUE(agx_user_listed(group, 44));
+    ASSERT_FALSE(agx_user_listed(group, 1));
+    ASSERT_FALSE(agx_user_listed(AGX_STR(""), 0));
+}
+
 TEST(unknown_names_are_refused_and_so_are_numbers_that_are_none)
 {
     static struct agx_user u;

@@ -1,4 +1,5 @@
 /* The link to init, and commands, with init as an ordinary process. */
+#include "tests/support/gate.h"
 #include "tests/support/init.h"
 
 #include <fcntl.h>
@@ -282,18 +283,26 @@ static void kill_with(struct test_init *t, const char *id, uint64_t grace_ms)
                           .kind = AGX_INIT_KILL, .id = agx_str_from(id), .grace_ms = grace_ms });
 }
 
+/* Until the last command that was started has written a line. */
+static void wait_for_line(struct test_init *t)
+{
+    do {
+        test_init_pass(t, 5);
+        test_init_read_logs(t);
+    } while (!strchr(t->out, '\n'));
+}
+
 TEST(kill_is_term_and_after_the_grace_kill)
 {
     struct test_init t;
 
     test_init_open(&t, NULL);
     test_init_begin(&t, "mild", NULL,
-                    TEST_ARGV("sh", "-c", "trap 'exit 5' TERM; echo; sleep 1000 & wait"));
+                    TEST_ARGV("sh", "-c", "trap 'exit 5' TERM; sleep 1000 & echo; wait"));
+    wait_for_line(&t); /* its trap is set */
     test_init_begin(&t, "stubborn", NULL,
                     TEST_ARGV("sh", "-c", "trap '' TERM; echo; while :; do sleep 1; done"));
-    (void)test_init_wait(&t, AGX_INIT_STARTED, "mild");
-    (void)test_init_wait(&t, AGX_INIT_STARTED, "stubborn");
-    test_init_pass(&t, 300); /* for the traps */
+    wait_for_line(&t);
     kill_with(&t, "mild", 20000);
     ASSERT_INT(5, test_init_wait(&t, AGX_INIT_EXITED, "mild").exit_code);
     (void)test_init_wait(&t, AGX_INIT_GONE, "mild");
@@ -308,13 +317,17 @@ TEST(kill_is_term_and_after_the_grace_kill)
 TEST(kill_reaches_other_groups_of_the_session)
 {
     struct test_init t;
+    uint64_t pid = 0;
 
     test_init_open(&t, NULL);
     /* With job control each job is a group of its own. */
     test_init_begin(&t, "one", NULL,
-                    TEST_ARGV("bash", "-c", "set -m; sleep 1000 & disown; echo $!"));
-    (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
-    test_init_pass(&t, 500);
+                    TEST_ARGV("bash", "-c", "set -m; sleep 1000 & disown; echo $$"));
+    wait_for_line(&t);
+    ASSERT_TRUE(agx_parse_u64(agx_str_bytes(t.out, strlen(t.out) - 1), INT32_MAX, &pid));
+    while (kill((pid_t)pid, 0) == 0)
+        test_init_pass(&t, 5);
+    test_init_pass(&t, 300);
     ASSERT_FALSE(test_init_has(&t, AGX_INIT_EXITED, "one")); /* the job is left */
     kill_with(&t, "one", 5000);
     ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
@@ -336,21 +349,28 @@ TEST(command_ends_when_its_background_does)
 
 TEST(process_that_left_the_session_outlives_the_command_and_its_output_is_dropped)
 {
-    char path[] = "/tmp/agx-init-XXXXXX", script[256];
+    char path[] = "/tmp/agx-init-XXXXXX", script[512];
+    struct test_gate in_session, after_end;
     struct test_init t;
     struct stat st;
 
     (void)close(mkstemp(path));
+    test_gate_shut(&in_session);
+    test_gate_shut(&after_end);
     (void)snprintf(script, sizeof(script),
-                   "echo now; setsid sh -c 'sleep 0.7; for i in 1 2 3; do echo late; done; "
-                   "echo alive > %s' & sleep 0.2",
-                   path);
+                   "echo now; setsid sh -c 'rmdir %s; %s for i in 1 2 3; do echo late; done; "
+                   "echo alive > %s' & %s",
+                   in_session.dir, after_end.wait, path, in_session.wait);
     test_init_open(&t, NULL);
     test_init_run(&t, "one", "sh", "-c", script);
-    ASSERT_CSTR("now\n", t.out);
-    for (int i = 0; i < 100 && (stat(path, &st) < 0 || st.st_size == 0); i++)
+    test_gate_open(&after_end);
+    do {
         test_init_pass(&t, 50);
+        ASSERT_INT(0, stat(path, &st));
+    } while (st.st_size == 0);
     ASSERT_INT(6, st.st_size);
+    test_init_read_logs(&t);
+    ASSERT_CSTR("now\n", t.out);
     (void)unlink(path);
     test_init_close(&t);
 }
@@ -402,7 +422,11 @@ TEST(endless_output_fills_neither_disk_nor_memory_and_delays_nobody)
     (void)test_init_wait(&t, AGX_INIT_STARTED, "flood");
     data_fd = dup(t.log_fds[0]);
     test_init_disconnect(&t); /* also while the daemon is dead */
-    (void)usleep(300000);
+    do {
+        (void)usleep(1000);
+        ASSERT_INT(0, fstat(data_fd, &st));
+    } while (st.st_size < 200000);
+    (void)usleep(100000); /* and it goes on */
     test_init_connect(&t);
     test_init_run(&t, "other", "echo", "x");
     ASSERT_CSTR("x\n", t.out);

@@ -240,3 +240,19 @@ TEST(children_that_end_together_are_each_reported_once)
     }
     test_loop_close(l);
 }
+
+TEST(child_spawn_leaves_the_waiting_to_the_caller)
+{
+    const char *const argv[] = { "sh", "-c", "exit 7", NULL };
+    struct agx_child_params params = { .file = "/bin/sh", .argv = argv };
+    _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    pid_t pid = 0;
+    int status = 0;
+
+    ASSERT_OK(agx_child_spawn(&params, &pid, NULL));
+    ASSERT_INT(pid, waitpid(pid, &status, 0));
+    ASSERT_INT(7, WEXITSTATUS(status));
+    params.file = "/nowhere/sh";
+    ASSERT_CODE(AGX_NOT_FOUND, agx_child_spawn(&params, &pid, &err));
+    ASSERT_MESSAGE(err, "start '/nowhere/sh'");
+}

@@ -247,7 +247,7 @@ TEST(pool_stop_gives_up_jobs_that_do_not_end_and_names_them)
     static sem_t gate; /* static, as the job is: its thread outlives the loop */
     static struct twice_job deaf;
     struct agx_loop *l = test_loop_open();
-    struct agx_pool *p = open_pool(l, 2, 10);
+    struct agx_pool *p = open_pool(l, 1, 10); /* one thread: the second job does wait */
     struct twice_job waiting = { .job.kind = &twice_kind };
     struct stopped s = { 0 };
 
@@ -262,6 +262,7 @@ TEST(pool_stop_gives_up_jobs_that_do_not_end_and_names_them)
     ASSERT_INT(AGX_DEADLINE_EXCEEDED, s.error->code);
     ASSERT_MESSAGE(s.error, "stop pool 'test': 1 jobs did not end: 'deaf'");
     ASSERT_INT(1, waiting.n_done);
+    ASSERT_INT(AGX_CANCELLED, waiting.code);
     ASSERT_INT(0, deaf.n_done);
     agx_error_free(s.error);
     test_loop_close(l);

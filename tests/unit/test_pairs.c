@@ -127,6 +127,16 @@ TEST(text_of_nothing_is_absent)
     ASSERT_NULL(slot);
 }
 
+TEST(text_shown_ends_before_what_a_terminal_would_obey)
+{
+    ASSERT_STR(AGX_STR("abc"), agx_text_shown(AGX_STR("abc"), 10));
+    ASSERT_STR(AGX_STR("ab"), agx_text_shown(AGX_STR("abc"), 2));
+    ASSERT_STR(AGX_STR("a"), agx_text_shown(AGX_STR("a\x1b[2Jb"), 10));
+    ASSERT_STR(AGX_STR(""), agx_text_shown(AGX_STR("\x7f"), 10));
+    ASSERT_STR(AGX_STR("\xc3\xa4"), agx_text_shown(AGX_STR("\xc3\xa4"), 10));
+    ASSERT_STR(AGX_STR(""), agx_text_shown((struct agx_str){ 0 }, 10));
+}
+
 TEST(text_cut_leaves_no_half_character)
 {
     ASSERT_INT(3, agx_text_cut(AGX_STR("abc"), 3));

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 /* A directory of the test's own, with a file, directories, and symlinks that lead astray. */
@@ -284,7 +285,7 @@ TEST(path_remove_tree_of_what_is_not_there_succeeds_and_bad_names_fail)
 
 TEST(path_remove_tree_is_not_stopped_by_depth)
 {
-    enum { DEPTH = 3000 };
+    enum { DEPTH = 1200 }; /* more than a process has descriptors, by default */
     struct tree t;
     int at, next;
 
@@ -300,6 +301,46 @@ TEST(path_remove_tree_is_not_stopped_by_depth)
     }
     ASSERT_INT(0, close(at));
     ASSERT_OK(agx_path_remove_tree(t.fd, "a", NULL));
+    tree_done(&t);
+}
+
+/* Directories of a width at each level, some of them deeper than what is open at a time. */
+static void grow(int at, int levels)
+{
+    char name[16];
+
+    for (int i = 0; i < 2 && levels > 0; i++) {
+        int next, file;
+
+        (void)snprintf(name, sizeof(name), "d%d", i);
+        ASSERT_INT(0, mkdirat(at, name, 0755));
+        next = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ASSERT_TRUE(next >= 0);
+        file = openat(next, "f", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        ASSERT_TRUE(file >= 0);
+        ASSERT_INT(0, close(file));
+        grow(next, i == 0 ? levels - 1 : AGX_MIN(levels - 1, 2));
+        ASSERT_INT(0, close(next));
+    }
+}
+
+TEST(path_remove_tree_is_stopped_neither_by_width_nor_by_open_levels)
+{
+    struct rlimit few, old;
+    struct tree t;
+    int r;
+
+    tree_init(&t);
+    grow(t.fd, 24);
+    ASSERT_INT(0, getrlimit(RLIMIT_NOFILE, &old));
+    few = old;
+    few.rlim_cur = 40; /* as many as a depth of sixteen takes, and what the test has */
+    ASSERT_INT(0, setrlimit(RLIMIT_NOFILE, &few));
+    r = agx_path_remove_tree(t.fd, "d0", NULL);
+    ASSERT_INT(0, setrlimit(RLIMIT_NOFILE, &old));
+    ASSERT_OK(r);
+    ASSERT_INT(-1, faccessat(t.fd, "d0", F_OK, 0));
+    ASSERT_INT(0, faccessat(t.fd, "d1/f", F_OK, 0));
     tree_done(&t);
 }
 

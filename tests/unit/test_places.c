@@ -13,6 +13,8 @@ TEST(places_of_a_user_are_in_the_xdg_directories)
     ASSERT_CSTR("/run/user/7/agentix/agentixd.lock", p.lock);
     ASSERT_CSTR("/home/me/.local/share/agentix", p.data_dir);
     ASSERT_CSTR("/home/me/.local/share/agentix/store", p.store_dir);
+    ASSERT_CSTR("/home/me/.local/share/agentix/images", p.images_dir);
+    ASSERT_CSTR("/home/me/.local/share/agentix/images-shifted", p.shifted_images_dir);
     ASSERT_CSTR("/home/me/.local/share/agentix/exec-logs", p.exec_log_dir);
     ASSERT_CSTR("/home/me/.local/share/agentix/agentixd.log", p.log_file);
     ASSERT_CSTR("/home/me/.config/agentix/config.yaml", p.config_file);

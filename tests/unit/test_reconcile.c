@@ -17,7 +17,7 @@ TEST(reconcile_start_has_an_answer_for_every_phase_and_sight)
     for (int phase = 0; phase < AGX_PHASE_COUNT; phase++) {
         for (int seen = 0; seen < AGX_SEEN_COUNT; seen++) {
             struct agx_recovery_plan p =
-                agx_reconcile_start((enum agx_phase)phase, (enum agx_seen)seen);
+                agx_reconcile_start((enum agx_phase)phase, (enum agx_seen)seen, false);
 
             if (letters[p.action] != golden[phase][seen])
                 FAIL("%s, seen %d: '%c', expected '%c'", agx_phase_name((enum agx_phase)phase),
@@ -28,14 +28,28 @@ TEST(reconcile_start_has_an_answer_for_every_phase_and_sight)
     }
 }
 
+TEST(reconcile_start_removes_what_remains_without_a_main_process)
+{
+    static const enum agx_phase removed[] = { AGX_PHASE_ABSENT, AGX_PHASE_DELETED,
+                                              AGX_PHASE_PURGED };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(removed); i++)
+        ASSERT_INT(AGX_RECOVERY_REMOVE,
+                   agx_reconcile_start(removed[i], AGX_SEEN_MISSING, true).action);
+    ASSERT_INT(AGX_RECOVERY_FAIL,
+               agx_reconcile_start(AGX_PHASE_READY, AGX_SEEN_MISSING, true).action);
+    ASSERT_INT(AGX_RECOVERY_KEEP,
+               agx_reconcile_start(AGX_PHASE_FAILED, AGX_SEEN_MISSING, true).action);
+}
+
 TEST(reconcile_start_says_what_is_missing)
 {
     ASSERT_CSTR("primary container not running after daemon restart",
-                agx_reconcile_start(AGX_PHASE_READY, AGX_SEEN_MISSING).error_message);
+                agx_reconcile_start(AGX_PHASE_READY, AGX_SEEN_MISSING, false).error_message);
     ASSERT_CSTR("primary container missing after daemon restart",
-                agx_reconcile_start(AGX_PHASE_STOPPED, AGX_SEEN_MISSING).error_message);
+                agx_reconcile_start(AGX_PHASE_STOPPED, AGX_SEEN_MISSING, false).error_message);
     ASSERT_CSTR("CONTAINER_NOT_RUNNING",
-                agx_reconcile_start(AGX_PHASE_STOPPED, AGX_SEEN_MISSING).error_code);
+                agx_reconcile_start(AGX_PHASE_STOPPED, AGX_SEEN_MISSING, false).error_code);
 }
 
 static const struct agx_watch_config defaults = AGX_WATCH_CONFIG_INIT;

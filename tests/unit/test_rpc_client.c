@@ -92,11 +92,64 @@ static void count(void *service, struct agx_rpc_call *call, struct agx_str reque
     count_more(c);
 }
 
+/* Adds up the bytes of a client's stream; a message "stop" ends it with an error. */
+struct sum {
+    struct agx_rpc_call *call;
+    size_t bytes;
+};
+
+static void sum_ended(void *user, enum agx_code code)
+{
+    (void)code;
+    free(user);
+}
+
+static void sum_message(void *user, struct agx_str message)
+{
+    struct sum *s = user;
+
+    s->bytes += message.len;
+    if (agx_str_eq(message, AGX_STR("stop"))) {
+        agx_rpc_call_finish(
+            s->call, &(struct agx_rpc_status){ .code = AGX_ABORTED, .message = AGX_STR("enough") });
+        free(s);
+    } else if (agx_str_eq(message, AGX_STR("pause"))) {
+        agx_rpc_call_pause(s->call); /* for ever: until the client has had enough */
+    }
+}
+
+static void sum_end(void *user)
+{
+    struct sum *s = user;
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%zu", s->bytes);
+    agx_rpc_call_reply(s->call, agx_str_from(text));
+    free(s);
+}
+
+static const struct agx_rpc_call_ops sum_ops = { .ended = sum_ended,
+                                                 .message = sum_message,
+                                                 .half_closed = sum_end };
+
+static void sum(void *service, struct agx_rpc_call *call, struct agx_str request)
+{
+    struct sum *s = malloc(sizeof(*s));
+
+    (void)service;
+    (void)request;
+    if (!s)
+        abort();
+    *s = (struct sum){ call, 0 };
+    agx_rpc_call_watch(call, &sum_ops, s);
+}
+
 static const struct agx_rpc_method methods[] = {
     { "/t.T/Echo", AGX_RPC_UNARY, false, echo },
     { "/t.T/Fail", AGX_RPC_UNARY, false, fail },
     { "/t.T/Hold", AGX_RPC_UNARY, false, hold },
     { "/t.T/Count", AGX_RPC_SERVER_STREAM, false, count },
+    { "/t.T/Sum", AGX_RPC_CLIENT_STREAM, false, sum },
 };
 
 static void *serve(void *user)
@@ -253,6 +306,92 @@ TEST(client_stream_that_is_not_read_stops_no_other_call)
     teardown(&f);
 }
 
+static const struct agx_rpc_request sum_request = { .path = "/t.T/Sum", .more = true };
+
+TEST(client_sends_a_stream_of_messages_and_gets_one_answer)
+{
+    static const char piece[50000];
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &sum_request, &r, NULL));
+    for (int i = 0; i < 400; i++) {
+        ASSERT_OK(agx_rpc_reply_send(r, agx_str_bytes(piece, sizeof(piece)), NULL));
+        while (agx_rpc_reply_unsent(r) > 0)
+            ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 10, &message, NULL));
+    }
+    ASSERT_OK(agx_rpc_reply_send(r, AGX_STR(""), NULL));
+    agx_rpc_reply_send_end(r);
+    ASSERT_INT(1, agx_rpc_reply_next(r, -1, &message, NULL));
+    ASSERT_STR(AGX_STR("20000000"), message);
+    ASSERT_INT(0, agx_rpc_reply_next(r, -1, &message, NULL));
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_stream_without_a_message_is_one_too)
+{
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &sum_request, &r, NULL));
+    agx_rpc_reply_send_end(r);
+    ASSERT_INT(1, agx_rpc_reply_next(r, -1, &message, NULL));
+    ASSERT_STR(AGX_STR("0"), message);
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_whose_server_does_not_take_its_stream_keeps_what_is_unsent)
+{
+    const struct agx_rpc_request e = { .path = "/t.T/Echo", .message = AGX_STR("x") };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(100);
+    static const char piece[1 << 20];
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &sum_request, &r, NULL));
+    ASSERT_OK(agx_rpc_reply_send(r, AGX_STR("pause"), NULL));
+    ASSERT_OK(agx_rpc_reply_send(r, agx_str_bytes(piece, sizeof(piece)), NULL));
+    ASSERT_INT(AGX_RPC_NOTHING_YET, agx_rpc_reply_next(r, 20, &message, NULL));
+    ASSERT_TRUE(agx_rpc_reply_unsent(r) >= sizeof(piece) - 2 * AGX_RPC_STREAM_WINDOW);
+    /* Another call of the same connection does not wait behind it. */
+    ASSERT_OK(agx_rpc_client_call(f.client, &e, &reply, NULL, NULL));
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
+TEST(client_learns_of_a_stream_that_the_server_ended_while_it_sends)
+{
+    static const char piece[50000];
+    struct agx_error *err = NULL;
+    struct agx_rpc_reply *r = NULL;
+    struct agx_str message;
+    struct fixture f;
+    int rc;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &sum_request, &r, NULL));
+    ASSERT_OK(agx_rpc_reply_send(r, AGX_STR("stop"), NULL));
+    do {
+        ASSERT_OK(agx_rpc_reply_send(r, agx_str_bytes(piece, sizeof(piece)), NULL));
+        rc = agx_rpc_reply_next(r, 10, &message, &err);
+    } while (rc == AGX_RPC_NOTHING_YET);
+    ASSERT_CODE(AGX_ABORTED, rc);
+    ASSERT_CSTR("enough", err->message);
+    ASSERT_UINT(0, agx_rpc_reply_unsent(r));
+    ASSERT_OK(agx_rpc_reply_send(r, AGX_STR("more"), NULL)); /* for nothing */
+    agx_error_free(err);
+    r = agx_rpc_reply_close(r);
+    teardown(&f);
+}
+
 TEST(client_that_waits_a_while_learns_that_nothing_came)
 {
     const struct agx_rpc_request q = { .path = "/t.T/Hold" };
@@ -311,6 +450,43 @@ TEST(client_whose_server_goes_away_is_unavailable)
                                      ? -AGX_UNAVAILABLE
                                      : agx_rpc_reply_next(other, -1, &message, NULL));
     other = agx_rpc_reply_close(other);
+    f.client = agx_rpc_client_close(f.client);
+    sem_destroy(&f.ready);
+}
+
+/* Until these bytes wait to be read, and whatever was sent with them. */
+static void until_sent(const struct fixture *f, struct agx_str bytes)
+{
+    char buf[4096];
+    ssize_t n = 0;
+
+    while (n <= 0 || !memmem(buf, (size_t)n, bytes.ptr, bytes.len)) {
+        struct pollfd p = { .fd = agx_rpc_client_fd(f->client), .events = POLLIN };
+
+        (void)poll(&p, 1, 10);
+        n = recv(p.fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT);
+    }
+}
+
+TEST(client_gets_the_answer_of_a_server_that_is_gone_when_it_is_read)
+{
+    const struct agx_rpc_request q = { .path = "/t.T/Echo", .message = AGX_STR("last words") };
+    struct agx_rpc_reply *first = NULL, *second = NULL;
+    struct agx_str message;
+    struct fixture f;
+
+    setup(&f);
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &first, NULL));
+    until_sent(&f, q.message);
+    ASSERT_OK(agx_loop_post(f.loop, stop, &f));
+    ASSERT_INT(0, pthread_join(f.thread, NULL));
+    ASSERT_OK(agx_rpc_client_start(f.client, &q, &second, NULL)); /* nobody takes it */
+    ASSERT_INT(1, agx_rpc_reply_next(first, -1, &message, NULL));
+    ASSERT_STR(AGX_STR("last words"), message);
+    ASSERT_INT(0, agx_rpc_reply_next(first, -1, &message, NULL));
+    ASSERT_CODE(AGX_UNAVAILABLE, agx_rpc_reply_next(second, -1, &message, NULL));
+    first = agx_rpc_reply_close(first);
+    second = agx_rpc_reply_close(second);
     f.client = agx_rpc_client_close(f.client);
     sem_destroy(&f.ready);
 }

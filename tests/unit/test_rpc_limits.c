@@ -230,24 +230,35 @@ TEST(rpc_client_with_a_malformed_frame_gets_goaway_and_its_calls_end)
     rpc_teardown(&f);
 }
 
-TEST(rpc_silent_client_is_asked_for_a_sign_of_life_and_closed_without_one)
+TEST(rpc_silent_client_that_answers_each_time_it_is_asked_stays)
 {
     struct agx_rpc_config config = AGX_RPC_CONFIG_INIT;
     struct rpc_fixture f;
 
     config.keepalive_ms = 10;
-    config.keepalive_wait_ms = 30;
+    config.keepalive_wait_ms = TEST_LOOP_HANG_MS; /* asked again only after an answer */
     rpc_setup(&f, &config);
-    for (int i = 0; i < 100; i++) { /* its library answers: it stays */
-        rpc_turn(&f);
-        usleep(1000);
-    }
+    RPC_UNTIL(&f, f.client.n_pings == 3);
     ASSERT_FALSE(f.client.closed);
+    rpc_teardown(&f);
+}
+
+TEST(rpc_silent_client_is_asked_for_a_sign_of_life_and_closed_without_one)
+{
+    struct agx_rpc_config config = AGX_RPC_CONFIG_INIT;
+    struct rpc_fixture f;
+
+    config.keepalive_ms = config.keepalive_wait_ms = 10;
+    rpc_setup(&f, &config);
+    rpc_turn(&f); /* the greeting */
     f.client.deaf = true;
     for (struct agx_rpc_stats stats = { .conns = 1 }; stats.conns > 0;) {
         (void)uv_run(agx_loop_uv(f.loop), UV_RUN_NOWAIT);
         agx_rpc_server_stats(f.server, &stats);
     }
+    f.client.deaf = false;
+    RPC_UNTIL(&f, f.client.closed);
+    ASSERT_UINT(1, f.client.n_pings);
     rpc_teardown(&f);
 }
 

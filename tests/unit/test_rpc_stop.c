@@ -1,4 +1,5 @@
 #include "loop/listener.h"
+#include "rpc/client.h"
 #include "tests/support/rpc.h"
 
 #include <stdio.h>
@@ -113,6 +114,40 @@ TEST(rpc_stop_does_not_wait_for_a_client_that_reads_nothing)
     ASSERT_UINT(1, h->n_ended);
     rpc_request_done(&q);
     rpc_teardown(&f);
+}
+
+TEST(rpc_stop_serves_who_has_connected_and_was_not_yet_accepted)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_rpc_request q = { .path = "/t.T/Echo", .message = AGX_STR("hello") };
+    char dir[] = "/tmp/agx-rpc-XXXXXX", path[64];
+    struct agx_listener *listener = NULL;
+    struct agx_rpc_client *client = NULL;
+    struct agx_rpc_reply *reply = NULL;
+    struct agx_str message;
+    struct rpc_fixture f;
+    int r;
+
+    ASSERT_NOT_NULL(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/s", dir);
+    rpc_setup(&f, NULL);
+    ASSERT_OK(agx_listener_open_unix(f.loop, path, &listener, NULL));
+    ASSERT_OK(agx_rpc_server_listen(f.server, &listener, NULL));
+    ASSERT_OK(agx_rpc_client_open(path, &config, &client, NULL));
+    ASSERT_OK(agx_rpc_client_start(client, &q, &reply, NULL));
+    rpc_stop(&f, LONG_MS);
+    ASSERT_INT(-1, access(path, F_OK));
+    while ((r = agx_rpc_reply_next(reply, 0, &message, NULL)) == AGX_RPC_NOTHING_YET)
+        rpc_turn(&f);
+    ASSERT_INT(1, r);
+    ASSERT_STR(AGX_STR("hello"), message);
+    reply = agx_rpc_reply_close(reply);
+    client = agx_rpc_client_close(client);
+    RPC_UNTIL(&f, f.client.closed);
+    rpc_client_close(&f.client);
+    RPC_UNTIL(&f, f.n_stopped == 1);
+    rpc_teardown(&f);
+    ASSERT_INT(0, rmdir(dir));
 }
 
 TEST(rpc_listener_serves_connections_and_stop_removes_its_path)

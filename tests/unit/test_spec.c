@@ -317,7 +317,13 @@ TEST(spec_accept_checks_the_network)
     ASSERT_OK(agx_spec_accept(&s, &host, NULL)); /* an empty list: nothing is allowed */
     word(&s.egress, "10.0.0.0/8:443");
     ASSERT_OK(agx_spec_accept(&s, &host, NULL));
-    word(&s.egress, "pypi.org");
+    word(&s.egress, "pypi.org:443");
+    ASSERT_OK(agx_spec_accept(&s, &host, NULL));
+    word(&s.egress, "*.pypi.org");
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_accept(&s, &host, NULL));
+    agx_words_done(&s.egress);
+    for (size_t i = 0; i <= AGX_SPEC_ITEMS_MAX; i++)
+        word(&s.egress, "10.0.0.0/8");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_accept(&s, &host, NULL));
     agx_spec_done(&s);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -93,8 +94,9 @@ static uint64_t next_random(uint64_t *seed)
     return *seed >> 33;
 }
 
-/* Lets a writer run for up to 40 ms and kills it. How many batches it has had acknowledged. */
-static uint32_t run_and_kill(const struct test_dir *d, uint32_t first, uint64_t *seed)
+/* Lets a writer run for up to 40 ms, from its start or (`at_work`) from its first batch on, and
+ * kills it. How many batches it has had acknowledged. */
+static uint32_t run_and_kill(const struct test_dir *d, uint32_t first, bool at_work, uint64_t *seed)
 {
     struct timespec wait = { .tv_nsec = (long)(next_random(seed) % 40000000) };
     uint32_t number, n = 0;
@@ -106,6 +108,8 @@ static uint32_t run_and_kill(const struct test_dir *d, uint32_t first, uint64_t 
     if (pid == 0)
         run_writer(d, first, fds[1]);
     close(fds[1]);
+    if (at_work)
+        ASSERT_INT(1, poll(&(struct pollfd){ .fd = fds[0], .events = POLLIN }, 1, -1));
     nanosleep(&wait, NULL);
     kill(pid, SIGKILL);
     while (read(fds[0], &number, sizeof(number)) == sizeof(number)) {
@@ -154,7 +158,7 @@ TEST(kill_at_random_moments_loses_no_acknowledged_batch)
     printf("# AGX_SEED=%ju\n", (uintmax_t)seed);
     fflush(stdout); /* or each child has it too */
     for (int round = 0; round < ROUNDS; round++) {
-        uint32_t more = run_and_kill(&d, n, &seed);
+        uint32_t more = run_and_kill(&d, n, round % 2, &seed);
 
         acked += more;
         n = check_store(&d, n + more);

@@ -361,6 +361,38 @@ TEST(watch_tells_of_all_sandboxes_in_one_order_and_can_be_resumed)
     service_teardown(&f);
 }
 
+TEST(watch_tells_of_pulls_of_the_sandboxes_that_were_asked_for)
+{
+    const struct agx_pull pull = { "redis:7", 1, 2, 10, 20 };
+    struct agx_watch_request ids = { .from_now = true };
+    struct agx_pull_view v;
+    struct service_fixture f;
+    struct rpc_request q, one;
+
+    service_setup(&f, NULL);
+    stub_add(f.engine, "box-a", NULL);
+    stub_add(f.engine, "box-b", NULL);
+    ASSERT_OK(agx_words_add(&ids.sandbox_ids, AGX_STR("box-b"), NULL));
+    watch(&f, &q, &ids);
+    ASSERT_UINT(2, next_watched(&f, &q, NULL));
+    subscribe(&f, &one, "box-b", 1, false); /* has no message for it */
+    RPC_UNTIL(&f.rpc, one.n_headers == 1);
+    stub_pull(f.engine, "box-a", &pull);
+    stub_pull(f.engine, "box-b", &pull);
+    ASSERT_TRUE(service_next(&f, &q));
+    ASSERT_INT(1, agx_pull_view_decode(&v, agx_buf_peek(&f.reply), NULL));
+    ASSERT_CSTR("box-b", v.sandbox_id);
+    ASSERT_CSTR("redis:7", v.pull.image);
+    agx_pull_view_done(&v);
+    stub_move(f.engine, "box-b", AGX_ON_DONE, AGX_DO_CREATE);
+    ASSERT_UINT(3, next_watched(&f, &q, "box-b"));
+    ASSERT_TRUE(service_next(&f, &one)); /* the event, and nothing in front of it */
+    agx_watch_request_done(&ids);
+    rpc_request_done(&q);
+    rpc_request_done(&one);
+    service_teardown(&f);
+}
+
 TEST(watch_leaves_out_what_was_not_asked_for)
 {
     struct agx_watch_request labels = { 0 }, ids = { 0 };

@@ -194,6 +194,33 @@ TEST(watch_reply_has_a_position_and_maybe_an_event)
     agx_event_done(&e);
 }
 
+TEST(watch_reply_may_have_a_pull_instead_of_an_event)
+{
+    const struct agx_pull pull = { "redis:7", 2, 5, 1000, UINT64_MAX };
+    _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
+    struct agx_event_view event;
+    struct agx_pull_view v;
+    uint64_t position = 0;
+
+    ASSERT_OK(agx_reply_pull(&out, 7, "box-1", &pull));
+    ASSERT_INT(0, agx_watch_view_decode(&event, &position, agx_buf_peek(&out), NULL));
+    ASSERT_UINT(7, position);
+    ASSERT_INT(1, agx_pull_view_decode(&v, agx_buf_peek(&out), NULL));
+    ASSERT_CSTR("box-1", v.sandbox_id);
+    ASSERT_CSTR("redis:7", v.pull.image);
+    ASSERT_UINT(2, v.pull.layers_done);
+    ASSERT_UINT(5, v.pull.layers_total);
+    ASSERT_UINT(1000, v.pull.bytes_done);
+    ASSERT_UINT(UINT64_MAX, v.pull.bytes_total);
+    agx_pull_view_done(&v);
+    agx_buf_clear(&out);
+    ASSERT_OK(agx_reply_watch(&out, 7, NULL, NULL));
+    ASSERT_INT(0, agx_pull_view_decode(&v, agx_buf_peek(&out), NULL));
+    ASSERT_NULL(v.image);
+    ASSERT_CODE(AGX_INTERNAL, agx_pull_view_decode(&v, AGX_STR("\xff"), NULL));
+    agx_pull_view_done(NULL);
+}
+
 TEST(small_replies_come_back_the_same)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);

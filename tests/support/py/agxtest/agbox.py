@@ -13,6 +13,7 @@ from agxtest import protos
 from agxtest.protos import agbox
 
 IMAGE = "image"
+CALL_S = 60  # says when a hang is one, no more
 numbers = itertools.count(1)
 
 
@@ -62,7 +63,7 @@ class Stub:
     `seconds` is the deadline; a stream without one lasts until it is cancelled.
     """
 
-    def __init__(self, channel, service, seconds=20):
+    def __init__(self, channel, service, seconds=CALL_S):
         descriptor = protos.pool().FindServiceByName(service)
         for name, method in descriptor.methods_by_name.items():
             setattr(self, name, self.bind(channel, service, name, method, seconds))
@@ -97,10 +98,10 @@ class Stub:
 class Client:
     """One channel: `box` is agbox.v1.SandboxService, `control` agentix.v1.ControlService."""
 
-    def __init__(self, channel):
-        self.channel = channel
-        self.box = Stub(channel, "agbox.v1.SandboxService")
-        self.control = Stub(channel, "agentix.v1.ControlService")
+    def __init__(self, channel, seconds=CALL_S):
+        self.channel, self.seconds = channel, seconds
+        self.box = Stub(channel, "agbox.v1.SandboxService", seconds)
+        self.control = Stub(channel, "agentix.v1.ControlService", seconds)
 
     def close(self):
         self.channel.close()
@@ -136,13 +137,13 @@ class Client:
 
     # -- events
 
-    def follow(self, sandbox_id, after=0, snapshot=False, seconds=20):
+    def follow(self, sandbox_id, after=0, snapshot=False, seconds=None):
         """A subscription: iterate it; cancel() ends it."""
         return self.box.SubscribeSandboxEvents(
             sandbox_id=sandbox_id,
             from_sequence=after,
             include_current_snapshot=snapshot,
-            seconds=seconds,
+            seconds=seconds or self.seconds,
         )
 
     def until(self, sandbox_id, *types, after=0, exec_id=None):

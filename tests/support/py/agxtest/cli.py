@@ -9,7 +9,9 @@ import tempfile
 import threading
 from pathlib import Path
 
-TIMEOUT_S = 30
+from agxtest import guard
+
+TIMEOUT_S = 60
 
 
 class Cli:
@@ -20,6 +22,7 @@ class Cli:
         self.top = Path(tempfile.mkdtemp(prefix="agxcli"))
         self.socket = self.top / "run" / "agentix" / "agentixd.sock"
         self.socket.parent.mkdir(parents=True, mode=0o700)
+        guard.watch(self.top / "run")
 
     def env(self, **changes):
         """A value of None leaves a variable out."""
@@ -51,10 +54,12 @@ class Cli:
         command = [self.program, *map(str, words)]
         return subprocess.Popen(command, env=env or self.env(), **options)
 
-    def run_on_terminal(self, *words):
-        """(exit status, stdout, what the terminal that is its stderr got)."""
+    def run_on_terminal(self, *words, env=None, screen=None):
+        """(exit status, stdout, what the terminal that is its stderr got).
+
+        `screen`, a list, gets the pieces as they come, for another thread to look at."""
         ours, theirs = pty.openpty()
-        got = []
+        got = [] if screen is None else screen
 
         def read():
             try:
@@ -63,7 +68,7 @@ class Cli:
             except OSError:
                 pass
 
-        process = self.start(*words, stdin=subprocess.DEVNULL, stderr=theirs)
+        process = self.start(*words, env=env, stdin=subprocess.DEVNULL, stderr=theirs)
         os.close(theirs)
         reader = threading.Thread(target=read)
         reader.start()
@@ -74,6 +79,30 @@ class Cli:
 
     def close(self):
         shutil.rmtree(self.top)
+
+
+class DaemonCli:
+    """agentix with the daemon of a test, which is `daemon` of whoever is one of these."""
+
+    def command(self):
+        return [os.environ["AGENTIX"]]
+
+    def run(self, *words):
+        return subprocess.run(
+            [*self.command(), *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self.daemon.env | {"AGENTIX_AUTOSTART": "0"},
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    def ok(self, *words):
+        """What it printed: it must succeed."""
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
 
 def interrupt(process, signo=signal.SIGINT):

@@ -1,42 +1,184 @@
-"""agentixd as a test starts, kills and restarts it, with the fake backend and its own places."""
+"""agentixd as tests start, kill and restart it, with the fake backend and its own places."""
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import grpc
 
+from agxtest import guard
+from agxtest.dockerd import Dockerd
 from agxtest.server import wait_for
 from agxtest.world import World
 
+TIMEOUT_S = 60
+PROGRAM = os.environ.get("AGENTIXD", "agentixd")
+# The fake backend's sandboxes are in a process that outlives the daemon.
+WORLD = Path(PROGRAM).parent.parent / "backend" / "agentix-fakeworld"
 MODES = ("agentix", "agbox")
 # Shorter than people want them: `stubborn` commands and missing answers cost the tests time.
 QUICK = {"exec": {"grace": "200ms"}, "retry": {"first": "10ms"}}
 
 
+class Place:
+    """Directories for one daemon, short enough for a socket's path, and the daemons in them.
+
+    Whatever has this place's XDG_RUNTIME_DIR ends with this process, also when that is killed.
+    """
+
+    def __init__(self, top=None):
+        self.top = top or Path(tempfile.mkdtemp(prefix="agxd"))
+        self.run_home, self.data_home, self.config_home, self.home = (
+            self.top / name for name in ("run", "data", "conf", "home")
+        )
+        self.run, self.data = self.run_home / "agentix", self.data_home / "agentix"
+        self.socket, self.lock = self.run / "agentixd.sock", self.run / "agentixd.lock"
+        self.log = self.data / "agentixd.log"
+        self.config = self.config_home / "agentix" / "config.yaml"
+        self.world = self.top / "world"
+        self.stderr = self.top / "stderr"
+        self.processes = []
+        guard.watch(self.run_home)
+
+    def env(self, **changes):
+        """Of a daemon here; a value of None leaves a variable out."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "XDG_"))}
+        env |= {
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.run_home),
+            "XDG_DATA_HOME": str(self.data_home),
+            "XDG_CONFIG_HOME": str(self.config_home),
+        }
+        env |= {k: str(v) for k, v in changes.items() if v is not None}
+        return {k: v for k, v in env.items() if changes.get(k, "") is not None}
+
+    def configure(self, text):
+        self.config.parent.mkdir(parents=True, exist_ok=True)
+        self.config.write_text(text)
+
+    def command(self, *options, program=PROGRAM):
+        return [str(program), *self.backend(), *map(str, options)]
+
+    def backend(self):
+        return ["--backend", f"fake:{self.world}"]
+
+    def call(self, *options, env=None, prefix=()):
+        """Runs it to the end of the process that was started."""
+        # A file, not a pipe: what goes into the background must not hold the test up.
+        with self.stderr.open("w+") as stderr:
+            done = subprocess.run(
+                [*prefix, *self.command(*options)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=env or self.env(),
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+            stderr.seek(0)
+            done.stderr = stderr.read()
+        return done
+
+    def start(self, *options, env=None, wait=True, **popen):
+        """One in the foreground; its log is in place.stderr."""
+        with self.stderr.open("ab") as stderr:
+            process = subprocess.Popen(
+                self.command("--foreground", *options),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=env or self.env(),
+                **popen,
+            )
+        self.processes.append(process)
+        if wait:
+            wait_for(lambda: self.serves(process), "agentixd serves")
+        return process
+
+    def serves(self, process=None, at=None):
+        if process is not None and process.poll() is not None:
+            raise AssertionError(f"agentixd ended with {process.returncode}: {self.said()}")
+        return can_connect(at or self.socket)
+
+    def said(self):
+        return self.stderr.read_text(errors="replace") if self.stderr.exists() else ""
+
+    def pid(self):
+        """Of the one that holds the lock."""
+        return int(self.lock.read_text())
+
+    def close(self):
+        """Ends what is left, by the pids that are ours, and removes everything."""
+        print(f"---- stderr\n{self.said()[-4000:]}")
+        if self.log.is_file():
+            print(f"---- log\n{self.log.read_text()[-4000:]}")
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.kill_background()
+        if self.world.exists():
+            subprocess.run([WORLD, "--stop", self.world], check=False, timeout=TIMEOUT_S)
+        shutil.rmtree(self.top)
+
+    def kill_background(self):
+        """The daemon of the lock file, if it is still one of ours."""
+        if not self.lock.exists() or not self.lock.read_text().strip():
+            return
+        pid = self.pid()
+        if self.runs(pid):
+            with contextlib.suppress(ProcessLookupError):  # it was about to end
+                os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: not self.runs(pid), "the daemon in the background is gone")
+
+    def runs(self, pid):
+        """Is that process a daemon of this place?"""
+        try:
+            words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state != "Z" and f"XDG_RUNTIME_DIR={self.run_home}".encode() in words
+
+
 class Daemon:
-    """A daemon and its world. `mode` is "agentix", or "agbox" for --compat agbox."""
+    """One daemon and its world. `mode` is "agentix", or "agbox" for --compat agbox."""
 
     def __init__(self, directory, mode="agentix", config=None, options=()):
-        self.directory = directory
         self.mode = mode
-        self.options = list(options)
-        self.runtime = directory / "run"
-        self.data = directory / "data"
-        self.config = directory / "config"
-        self.home = directory / "home"
-        for each in (self.runtime, self.data, self.config, self.home):
+        self.place = self.make_place(directory)
+        for each in (self.runtime, self.data, self.place.config_home, self.place.home):
             each.mkdir(parents=True, exist_ok=True)
         self.runtime.chmod(0o700)
-        self.world = World(directory / "world")
-        self.config_path = directory / "config.yaml"
-        self.config_path.write_text(as_yaml(joined(QUICK, config or {})))
-        self.log_path = directory / "agentixd.log"
+        self.world = self.make_world()
+        config_path = directory / "config.yaml"
+        config_path.write_text(as_yaml(joined(QUICK, config or {})))
+        self.options = ["--config", config_path, *options]
+        if mode == "agbox":
+            self.options += ["--compat", "agbox"]
         self.process = None
         self.start()
+
+    def make_place(self, directory):
+        return Place(directory)
+
+    def make_world(self):
+        """What its sandboxes are in."""
+        return World(self.place.world)
+
+    @property
+    def runtime(self):
+        return self.place.run_home
+
+    @property
+    def data(self):
+        return self.place.data_home
 
     @property
     def socket(self):
@@ -45,7 +187,7 @@ class Daemon:
 
     @property
     def own_socket(self):
-        return self.runtime / "agentix" / "agentixd.sock"
+        return self.place.socket
 
     @property
     def agbox_socket(self):
@@ -54,49 +196,26 @@ class Daemon:
     @property
     def env(self):
         """The environment of the daemon and of clients that look for it."""
-        clean = {
-            k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "XDG_", "AGBOX"))
-        }
-        return clean | {
-            "XDG_RUNTIME_DIR": str(self.runtime),
-            "XDG_DATA_HOME": str(self.data),
-            "XDG_CONFIG_HOME": str(self.config),
-            "HOME": str(self.home),
-        }
+        return {k: v for k, v in self.place.env().items() if not k.startswith("AGBOX")}
 
     def start(self, wait=True):
-        command = [os.environ["AGENTIXD"], "--foreground", "--config", self.config_path]
-        command += ["--backend", f"fake:{self.world.directory}", *self.options]
-        if self.mode == "agbox":
-            command += ["--compat", "agbox"]
-        with self.log_path.open("ab") as log:
-            self.process = subprocess.Popen(
-                list(map(str, command)),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self.env,
-            )
+        self.process = self.place.start(*self.options, env=self.env, wait=False)
         if wait:
             wait_for(self.answers, "agentixd takes connections")
         return self
 
     def answers(self):
-        assert self.process.poll() is None, f"agentixd ended: {self.log()[-4000:]}"
-        with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
-            s.connect(str(self.socket))
-            return True
-        return False
+        return self.place.serves(self.process, self.socket)
 
     def log(self):
-        return self.log_path.read_text(errors="replace")
+        return self.place.said()
 
     def kill(self):
         """kill -9; the world goes on."""
         self.process.kill()
         self.process.wait()
 
-    def stop(self, seconds=10):
+    def stop(self, seconds=60):
         """SIGTERM, and says how long the end took."""
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
@@ -121,6 +240,70 @@ class Daemon:
 
     def channel(self):
         return grpc.insecure_channel(f"unix://{self.socket}")
+
+
+class DockerPlace(Place):
+    """`program` is what to run, with words before it where they are needed."""
+
+    def __init__(self, top, mode, program=(PROGRAM,)):
+        super().__init__(top)
+        self.mode, self.program = mode, program
+
+    def backend(self):
+        """Under --compat agbox that is what it takes without being told."""
+        return [] if self.mode == "agbox" else ["--backend", "docker"]
+
+    def command(self, *options):
+        return [*map(str, self.program), *self.backend(), *map(str, options)]
+
+
+class DockerDaemon(Daemon):
+    """A daemon on the engine of the box that the test is in."""
+
+    def make_place(self, directory):
+        return DockerPlace(directory, self.mode)
+
+    def make_world(self):
+        return Dockerd.here()
+
+    @property
+    def env(self):
+        return super().env | self.world.env
+
+
+class NativePlace(Place):
+    def backend(self):
+        return ["--backend", "native"]
+
+
+class NativeWorld:
+    """The machine itself; its sandboxes end with the box that the test is in."""
+
+    def close(self):
+        pass
+
+
+class NativeDaemon(Daemon):
+    """A daemon that makes sandboxes itself, in the box that the test is in."""
+
+    def make_place(self, directory):
+        return NativePlace(directory)
+
+    def make_world(self):
+        return NativeWorld()
+
+
+def can_connect(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def mode_of(path):
+    return path.lstat().st_mode & 0o7777
 
 
 def joined(base, over):

@@ -1,4 +1,4 @@
-"""A daemon that does what a test says: both services of our .proto files on grpcio.
+"""A daemon that does what a test says: the services of our .proto files on grpcio.
 
 Every method is a Python function that the test may replace: it gets the request and the context and
 returns an answer, or yields several.
@@ -16,10 +16,11 @@ PROTO = Path(__file__).parents[4] / "api" / "proto"
 FILES = [
     "agbox/v1/service.proto",
     "agentix/v1/control.proto",
+    "agentix/v1/image.proto",
     "google/rpc/error_details.proto",
     "google/rpc/status.proto",
 ]
-SERVICES = ["agbox.v1.SandboxService", "agentix.v1.ControlService"]
+SERVICES = ["agbox.v1.SandboxService", "agentix.v1.ControlService", "agentix.v1.ImageService"]
 
 
 def load():
@@ -76,6 +77,9 @@ class Refusal(Exception):
 class FakeDaemon:
     """daemon.methods["GetSandbox"] = function; what has none is UNIMPLEMENTED.
 
+    What a client streams is given to a function as a list, when all of it is there; to one of
+    daemon.streaming as it comes.
+
     Methods of agentix.v1 that have the name of another are known as "agentix.v1.NAME". A method
     that gives bytes gives exactly these.
     """
@@ -83,7 +87,7 @@ class FakeDaemon:
     def __init__(self, path):
         self.path = str(path)
         self.messages = Messages()
-        self.methods = {}
+        self.methods, self.streaming = {}, {}
         self.requests = []
         self.server = None
 
@@ -105,7 +109,7 @@ class FakeDaemon:
         if service not in SERVICES:
             return None
         own = self.methods.get(f"{service.rpartition('.')[0]}.{name}")
-        return own if own else self.methods.get(name)
+        return own or self.methods.get(name) or self.streaming.get(name)
 
 
 class Handler(grpc.GenericRpcHandler):
@@ -139,7 +143,8 @@ class Handler(grpc.GenericRpcHandler):
                 refusal.end(self.daemon.messages, context)
 
         def collected(requests, context):
-            return one(list(requests), context)
+            whole = method.name not in self.daemon.streaming
+            return one(list(requests) if whole else requests, context)
 
         kinds = {
             (False, False): (grpc.unary_unary_rpc_method_handler, one),

@@ -111,8 +111,10 @@ def killed(lane, frame):
     die()
 
 
-def answer_and_die(lane, frame, n, seconds):
-    time.sleep(seconds)
+def answer_and_die(lane, frame, n, gate):
+    """Once there is such a file."""
+    while not os.path.exists(gate):
+        time.sleep(0.005)
     send(lane, type="result", id=frame["id"], value=b"x" * n)
     os._exit(0)
 

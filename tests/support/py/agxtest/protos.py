@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PROTO = Path(__file__).parents[4] / "api" / "proto"
-FILES = ("agbox/v1/service.proto", "agentix/v1/control.proto")
+FILES = ("agbox/v1/service.proto", "agentix/v1/control.proto", "agentix/v1/image.proto")
 
 
 def descriptor_set():

@@ -4,9 +4,11 @@ stop() checks what every test of a server must leave behind: exit status 0, no p
 file; and, through `descriptors`, that no descriptor leaked while it ran.
 """
 
+import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -15,7 +17,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TIMEOUT_S = 20
+# A limit says when a hang is one, no more: under sanitizers, on a busy machine, all takes long.
+TIMEOUT_S = 60
 
 
 def wait_for(condition, what, seconds=TIMEOUT_S):
@@ -28,6 +31,32 @@ def wait_for(condition, what, seconds=TIMEOUT_S):
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds} s")
         time.sleep(0.005)
+
+
+def free_port():
+    """For a program that cannot choose one: below those that the kernel gives to others."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(min(10000, lowest - 1), lowest)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def health(path):
+    """The body of GET /health over a Unix socket."""
+    connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    try:
+        connection.sock.settimeout(TIMEOUT_S)
+        connection.sock.connect(str(path))
+        connection.request("GET", "/health")
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
 
 
 def children(pid):
@@ -58,6 +87,33 @@ def session_members(sid):
         if int(fields[3]) == sid and fields[0] != "Z":
             found.append(int(entry.name))
     return found
+
+
+def states(pid):
+    """Of each of its threads: a letter as in proc(5)."""
+    found = set()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            found.add(stat.read_text().rpartition(")")[2].split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended meanwhile
+    return found
+
+
+def hold(pid):
+    """SIGSTOP, and waits until it does nothing more; SIGCONT lets it go on."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: states(pid) == {"T"}, f"process {pid} is stopped")
+
+
+@contextlib.contextmanager
+def held_up(pid):
+    """What is done meanwhile the process finds done when it goes on."""
+    try:
+        hold(pid)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def rss_kib(pid):
@@ -128,16 +184,7 @@ class Server:
             return False
 
     def health(self):
-        """The body of GET /health over the Unix socket."""
-        connection = http.client.HTTPConnection("localhost", timeout=TIMEOUT_S)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        try:
-            connection.sock.settimeout(TIMEOUT_S)
-            connection.sock.connect(str(self.socket_path))
-            connection.request("GET", "/health")
-            return json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
+        return health(self.socket_path)
 
     def worker_pid(self):
         """The worker's pid once it is ready."""

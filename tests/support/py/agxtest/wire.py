@@ -12,7 +12,7 @@ import struct
 
 import msgpack
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 UPGRADE = (
     "Upgrade: websocket",
     "Connection: Upgrade",

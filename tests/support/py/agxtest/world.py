@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from agxtest.server import wait_for
+from agxtest.server import TIMEOUT_S, wait_for
 
 # Commands that the world pretends.
 TRUE = ("true",)
@@ -57,7 +57,7 @@ class World:
         env = os.environ | {"AGENTIX_FAKE_PARENT": str(os.getpid())}
         command = [os.environ["AGENTIX_FAKEWORLD"], *map(str, arguments)]
         done = subprocess.run(
-            command, env=env, capture_output=True, text=True, timeout=20, check=False
+            command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
         assert not check or done.returncode == 0, done.stderr
         return done.returncode == 0

@@ -1,0 +1,37 @@
+/*
+ * gate.h: holds a command up in its middle until the test lets it go on, however long that takes:
+ *
+ *     test_gate_shut(&gate);
+ *     snprintf(line, sizeof(line), "echo one; %s echo two", gate.wait);
+ *     ... sh -c line ...
+ *     test_gate_open(&gate);
+ */
+#ifndef AGX_TESTS_GATE_H
+#define AGX_TESTS_GATE_H
+
+#include "tests/support/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct test_gate {
+    char dir[24];   /* is there while the gate is shut */
+    char wait[128]; /* for a shell; with an end, for that of a test that failed */
+};
+
+static inline void test_gate_shut(struct test_gate *g)
+{
+    (void)snprintf(g->dir, sizeof(g->dir), "/tmp/agx-gate-XXXXXX");
+    ASSERT_NOT_NULL(mkdtemp(g->dir));
+    (void)snprintf(g->wait, sizeof(g->wait),
+                   "n=0; while [ -d %s ] && [ $n -lt 5000 ]; do n=$((n+1)); sleep 0.02; done;",
+                   g->dir);
+}
+
+static inline void test_gate_open(const struct test_gate *g)
+{
+    ASSERT_INT(0, rmdir(g->dir));
+}
+
+#endif

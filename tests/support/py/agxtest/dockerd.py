@@ -1,0 +1,187 @@
+"""The Docker engine of a test, inside the namespaces that tests/support/docker_box.py made."""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from agxtest import linux
+
+PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+# /run is the box's own, so these are the default places, and no other engine's.
+SOCKET = Path("/run/docker.sock")
+PID_FILE = Path("/run/docker.pid")
+PROGRAMS = ("dockerd", "containerd", "runc", "docker", "iptables")
+START_SECONDS = 180
+
+
+def missing():
+    """Programs of the engine that the machine lacks."""
+    return [each for each in PROGRAMS if not shutil.which(each, path=PATH)]
+
+
+class EngineError(Exception):
+    """What the engine said, with its HTTP status."""
+
+    def __init__(self, status, message):
+        super().__init__(f"{status}: {message}")
+        self.status, self.message = status, message
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, seconds):
+        super().__init__("engine", timeout=seconds)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Dockerd:
+    """The engine: its Engine API, its life."""
+
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.log_path = self.directory / "dockerd.log"
+
+    @classmethod
+    def make(cls, directory):
+        """Its directories; PID 1 of the box does that once."""
+        (directory / "config").mkdir()
+        return cls(directory)
+
+    @classmethod
+    def here(cls):
+        """The engine of the box that this process is in."""
+        return cls(os.environ["AGX_DOCKER_BOX"])
+
+    @property
+    def env(self):
+        return {
+            "AGX_DOCKER_BOX": str(self.directory),
+            "DOCKER_HOST": f"unix://{SOCKET}",
+            "DOCKER_CONFIG": str(self.directory / "config"),
+        }
+
+    # -- its life
+
+    def start(self, *options):
+        """Starts it, also after kill() or stop(); returns when it answers."""
+        command = ["dockerd", "--data-root", self.directory / "data", "--host", f"unix://{SOCKET}"]
+        command += ["--exec-opt", "native.cgroupdriver=cgroupfs"]
+        command += ["--cgroup-parent", f"/{self.directory.name}", *options]
+        env = os.environ | {"PATH": PATH}
+        for name in ("DOCKER_HOST", "DOCKER_CONFIG"):
+            env.pop(name, None)
+        PID_FILE.unlink(missing_ok=True)  # of one that was killed; its number may be another's now
+        with self.log_path.open("ab") as log:
+            process = subprocess.Popen(
+                list(map(str, command)), env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        end = time.monotonic() + START_SECONDS
+        while not self.answers():
+            if process.poll() is not None or time.monotonic() > end:
+                raise EngineError(0, f"dockerd does not answer: {self.log()[-2000:]}")
+            time.sleep(0.02)
+        return self
+
+    def answers(self):
+        with contextlib.suppress(OSError, EngineError, http.client.HTTPException):
+            self.call("GET", "/_ping", seconds=2)
+            return True
+        return False
+
+    def pid(self):
+        return int(PID_FILE.read_text())
+
+    def end(self, signo):
+        """Sends it a signal and waits until it is gone. Containers may be left."""
+        pidfd = os.pidfd_open(self.pid())
+        signal.pidfd_send_signal(pidfd, signo)
+        linux.wait_readable(pidfd)
+        with contextlib.suppress(ChildProcessError):  # PID 1 of the box reaps its own
+            os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+        os.close(pidfd)
+
+    def kill(self):
+        self.end(signal.SIGKILL)
+
+    def stop(self):
+        self.end(signal.SIGTERM)
+
+    def close(self):
+        """The box ends it."""
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    # -- the Engine API
+
+    def call(self, method, path, body=None, kind="application/json", seconds=180):
+        """What it answers, as JSON where it is; EngineError for a status from 400 on."""
+        if body is not None and kind == "application/json":
+            body = json.dumps(body).encode()
+        connection = UnixConnection(SOCKET, seconds)
+        try:
+            connection.request(method, path, body, {"Content-Type": kind} if body else {})
+            answer = connection.getresponse()
+            data = answer.read()
+        finally:
+            connection.close()
+        try:
+            found = json.loads(data) if data else None
+        except ValueError:
+            found = data.decode(errors="replace")
+        if answer.status >= 400:
+            message = found.get("message") if isinstance(found, dict) else found
+            raise EngineError(answer.status, message)
+        return found
+
+    def load(self, name, tar, changes=()):
+        """An image of one layer."""
+        repo, _, tag = name.partition(":")
+        query = f"fromSrc=-&repo={quote(repo)}&tag={quote(tag or 'latest')}"
+        query += "".join(f"&changes={quote(change)}" for change in changes)
+        self.call("POST", f"/images/create?{query}", tar, kind="application/x-tar")
+
+    def inspect(self, container):
+        """None when there is none."""
+        try:
+            return self.call("GET", f"/containers/{quote(container)}/json")
+        except EngineError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def containers(self, label=None):
+        """All of them, running or not."""
+        filters = quote(json.dumps({"label": [label]} if label else {}))
+        return self.call("GET", f"/containers/json?all=1&filters={filters}")
+
+    def networks(self):
+        """All but the engine's own three."""
+        found = self.call("GET", "/networks")
+        return [n for n in found if n["Name"] not in ("bridge", "host", "none")]
+
+    def run(self, *words, check=True, **options):
+        """The docker command; what it printed."""
+        done = subprocess.run(
+            ["/usr/bin/docker", *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
+            **options,
+        )
+        if check and done.returncode != 0:
+            raise EngineError(done.returncode, done.stderr.strip())
+        return done.stdout

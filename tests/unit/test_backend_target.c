@@ -1,0 +1,41 @@
+/* Which backend is meant by a choice such as "docker:HOST". */
+#include "backend/target.h"
+#include "tests/support/loop.h"
+
+TEST(a_backend_is_opened_by_its_name)
+{
+    struct agx_loop *l = test_loop_open();
+    struct agx_backend *b = NULL;
+    struct agx_error *err = NULL;
+
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "podman:x", NULL, &b, &err));
+    ASSERT_MESSAGE(err,
+                   "there is no backend 'podman:x'; there are: native, docker[:HOST], fake:DIR");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "fake", NULL, &b, &err));
+    ASSERT_MESSAGE(err, "needs a directory");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "fake:relative", NULL, &b, NULL));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, NULL, NULL, &b, &err));
+    ASSERT_MESSAGE(err, "there is no backend ''; there are: native");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_backend_open(l, "docker", NULL, &b, &err));
+    ASSERT_MESSAGE(err, "not set up");
+    err = agx_error_free(err);
+    ASSERT_CODE(AGX_NOT_FOUND, agx_backend_open(l, "fake:/nonexistent/dir", NULL, &b, NULL));
+    ASSERT_NULL(b);
+    test_loop_close(l);
+}
+
+TEST(a_choice_names_a_backend_and_maybe_a_target)
+{
+    const char *target = "";
+
+    ASSERT_TRUE(agx_backend_chosen("docker", "docker", &target));
+    ASSERT_NULL(target);
+    ASSERT_TRUE(agx_backend_chosen("docker:unix:///x", "docker", &target));
+    ASSERT_CSTR("unix:///x", target);
+    ASSERT_FALSE(agx_backend_chosen("dockers", "docker", &target));
+    ASSERT_FALSE(agx_backend_chosen("dock", "docker", &target));
+    ASSERT_FALSE(agx_backend_chosen(NULL, "docker", &target));
+}

@@ -1,0 +1,55 @@
+#include "base/buf.h"
+#include "codec/sha256.h"
+#include "tests/support/test.h"
+
+static void check(struct agx_str bytes, const char *hex)
+{
+    char text[AGX_SHA256_TEXT_SIZE];
+
+    ASSERT_CSTR(hex, agx_sha256_text(bytes, text));
+}
+
+TEST(sha256_of_the_standards_examples_is_theirs)
+{
+    _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(1 << 20);
+
+    check(AGX_STR(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    check(AGX_STR("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    check(AGX_STR("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    while (b.len < 1000000)
+        ASSERT_OK(agx_buf_push(&b, 'a'));
+    check(agx_buf_peek(&b), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(sha256_at_the_edges_of_a_block_pads_right)
+{
+    static const char text[] = "0123456789012345678901234567890123456789012345678901234567890123";
+
+    check(agx_str_bytes(text, 55),
+          "f34d5a0f80c0cbf84c8c0b90218c22637abd199965249da736a20143c8c9c9d9");
+    check(agx_str_bytes(text, 56),
+          "83aa034bda83e458a0dc9cbce0d4e354716aa0ff770ed37ac0ed2b292052e4af");
+    check(agx_str_bytes(text, 64),
+          "9674d9e078535b7cec43284387a6ee39956188e735a85452b0050b55341cda56");
+}
+
+TEST(sha256_of_bytes_in_pieces_is_that_of_the_whole)
+{
+    static const char text[] = "0123456789012345678901234567890123456789012345678901234567890123"
+                               "abcdefghijklmnopqrstuvwxyz";
+
+    for (size_t whole = 0; whole < sizeof(text); whole++)
+        for (size_t piece = 1; piece <= whole; piece++) {
+            struct agx_sha256_stream s;
+            uint8_t digest[AGX_SHA256_SIZE];
+            char got[AGX_SHA256_TEXT_SIZE], want[AGX_SHA256_TEXT_SIZE];
+
+            agx_sha256_start(&s);
+            for (size_t at = 0; at < whole; at += piece)
+                agx_sha256_add(&s, agx_str_bytes(text + at, AGX_MIN(piece, whole - at)));
+            agx_sha256_end(&s, digest);
+            ASSERT_CSTR(agx_sha256_text(agx_str_bytes(text, whole), want),
+                        agx_sha256_hex(digest, got));
+        }
+}
