@@ -57,7 +57,7 @@ EXPECTED = {
     ],
     "large_arguments": [999_000, 1_000_000, 1_100_000, 4 << 20, 20_000_000],
     "large_results": [4_194_200, *["MessageTooLarge"] * 3, 2],
-    "sync_functions_in_threads": [True, True],
+    "sync_functions_in_threads": [2, True, True],
     "variadic": [6, "ValidationError"],
     "sync_generator": [0, 1, 2, 3],
     "generator_without_await": [True, 2, 4],
@@ -117,7 +117,7 @@ def test_a_client_is_told_when_the_server_stops(peer015, serve):
     answer = json.loads(process.stdout.readline())
     assert answer["result"][0] == "ServerShutdown"
     process.stdout.close()
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     server.stop()
 
 

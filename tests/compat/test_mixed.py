@@ -1,13 +1,12 @@
 """One program of the documented API; its output is the same with any client and any server."""
 
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
 
 import pytest
-from agxtest.server import wait_for
+from agxtest.server import free_port, wait_for
 from agxtest.wire import Client
 from conftest import HERE, run_program
 
@@ -23,8 +22,7 @@ def is_healthy(url):
 @pytest.fixture(name="server015")
 def fixture_server015(peer015, tmp_path):
     """The server of agentixx 0.1.5; its worker has the working directory on its path."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
+    port = free_port()
     with (tmp_path / "peer.log").open("wb") as log:
         process = subprocess.Popen(
             [peer015.parent / "agentix-server", "--host", "127.0.0.1", "--port", str(port)],
@@ -33,10 +31,10 @@ def fixture_server015(peer015, tmp_path):
             stderr=log,
         )
     url = f"http://127.0.0.1:{port}"
-    wait_for(lambda: is_healthy(url), "the peer's server is up", 60)
+    wait_for(lambda: is_healthy(url), "the peer's server is up", 120)
     yield url
     process.terminate()
-    process.wait(30)
+    process.wait(60)
 
 
 @pytest.fixture(name="expected")

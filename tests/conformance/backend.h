@@ -11,9 +11,14 @@ void conformance_backend_remove(void);
 
 /* A backend on the world of the test; more than one may be open, one after the other. */
 struct agx_backend *conformance_backend_open(struct agx_loop *l);
+/* It is closed: what was opened for it goes too. */
+void conformance_backend_closed(struct agx_loop *l);
 
 /* An image that this kind can run. */
 const char *conformance_backend_image(void);
+
+/* How many sandboxes "many" are. */
+unsigned conformance_backend_many(void);
 
 enum conformance_command {
     COMMAND_TRUE,
@@ -24,7 +29,7 @@ enum conformance_command {
     COMMAND_COMPLAIN,       /* something on stderr only */
     COMMAND_CAT,
     COMMAND_SLEEP,    /* longer than any test */
-    COMMAND_STUBBORN, /* the same, and ignores TERM */
+    COMMAND_STUBBORN, /* the same, and ignores TERM as soon as it has said something */
     COMMAND_FORKER,   /* its leader ends, another of its group does not */
     COMMAND_PRINT,    /* 100,000 bytes on stdout */
     COMMAND_LATER,    /* ends with 7 after 600 ms or so */
@@ -34,6 +39,9 @@ enum conformance_command {
 
 /* Appends the words of it. */
 void conformance_backend_command(enum conformance_command c, struct agx_words *ret);
+
+/* What was made to hang may end now. */
+void conformance_backend_release(void);
 
 /* What happens to a sandbox from outside. Each is false when this kind cannot do it; the test is
  * skipped then. */

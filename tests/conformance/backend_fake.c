@@ -19,9 +19,23 @@ struct agx_backend *conformance_backend_open(struct agx_loop *l)
     return test_fake_open(&world, l);
 }
 
+void conformance_backend_closed(struct agx_loop *l)
+{
+    (void)l;
+}
+
+void conformance_backend_release(void)
+{
+}
+
 const char *conformance_backend_image(void)
 {
     return "fake:1";
+}
+
+unsigned conformance_backend_many(void)
+{
+    return 64;
 }
 
 void conformance_backend_command(enum conformance_command c, struct agx_words *ret)
@@ -35,7 +49,7 @@ void conformance_backend_command(enum conformance_command c, struct agx_words *r
         [COMMAND_COMPLAIN] = "no-such-command",
         [COMMAND_CAT] = "cat",
         [COMMAND_SLEEP] = "sleep|1000",
-        [COMMAND_STUBBORN] = "stubborn",
+        [COMMAND_STUBBORN] = "sh|-c|echo stubborn; stubborn",
         [COMMAND_FORKER] = "forker",
         [COMMAND_PRINT] = "print|100000",
         [COMMAND_LATER] = "sh|-c|sleep 0.6; exit 7",

@@ -33,20 +33,28 @@ static inline void open_stage(struct stage *s)
     make_sandbox(&s->sb, "conform-1", 0);
 }
 
-static inline void reopen(struct stage *s)
+static inline struct agx_loop *close_backend(struct stage *s)
 {
     struct agx_loop *l = s->b->loop;
 
     test_backend_close(s->b);
-    s->b = conformance_backend_open(l);
+    conformance_backend_closed(l);
+    return l;
+}
+
+static inline void reopen(struct stage *s)
+{
+    s->b = conformance_backend_open(close_backend(s));
 }
 
 static inline void close_stage(struct stage *s)
 {
     struct agx_loop *l = s->b->loop;
 
+    conformance_backend_release();
     test_backend_ok(s->b, &s->sb, AGX_DO_DELETE);
     test_backend_close(s->b);
+    conformance_backend_closed(l);
     agx_sandbox_done(&s->sb);
     test_loop_close(l);
     conformance_backend_remove();

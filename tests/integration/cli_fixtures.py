@@ -1,5 +1,6 @@
 """Fixtures for the tests of agentix: a daemon that does what they say, and the real one."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -51,7 +52,8 @@ class Installed:
 
     def close(self):
         for pid in self.daemons():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it was about to end
+                os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not self.daemons(), "the daemons are gone")
         for world in (self.world, self.cli.top / "other"):
             if world.exists():

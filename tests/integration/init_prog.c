@@ -87,6 +87,13 @@ static _Noreturn void bomb(void)
         pause();
 }
 
+/* Which session keyring it has: 0 is KEYCTL_GET_KEYRING_ID, -3 this session's. */
+static int say_keyring(void)
+{
+    SAY("%ld\n", syscall(SYS_keyctl, 0, -3, 0));
+    return 0;
+}
+
 /* Orphans that end at once: PID 1 has to reap them all. */
 static int storm(int n)
 {
@@ -153,10 +160,13 @@ static void on_term(int signo)
     _exit(42);
 }
 
-static _Noreturn void wait_for_term(void)
+/* `ready`: a file that it makes once TERM finds it so; may be NULL. */
+static _Noreturn void wait_for_term(const char *ready)
 {
     (void)signal(SIGTERM, on_term);
     SAY("waiting\n");
+    if (ready)
+        (void)close(open(ready, O_WRONLY | O_CREAT, 0600));
     for (;;)
         pause();
 }
@@ -175,10 +185,12 @@ int main(int argc, char **argv)
         return storm(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
     if (strcmp(what, "burst") == 0)
         return burst(argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0);
+    if (strcmp(what, "keyring") == 0)
+        return say_keyring();
     if (strcmp(what, "zombies") == 0)
         return zombies();
     if (strcmp(what, "term") == 0)
-        wait_for_term();
+        wait_for_term(argc > 2 ? argv[2] : NULL);
     if (strcmp(what, "kill1") == 0)
         return kill(1, SIGSTOP) | kill(1, SIGKILL) | kill(1, SIGSEGV);
     if (strcmp(what, "exit") == 0)

@@ -1,6 +1,7 @@
 """libagentix and `agentix call` against agentix-server and agentix-worker."""
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -8,11 +9,10 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
-from agxtest.server import wait_for
+from agxtest.server import TIMEOUT_S, wait_for
 
 CALL = [os.environ["AGENTIX"], "call"]
 FUNCTIONS = os.environ["TEST_FUNCTIONS"]
@@ -29,7 +29,7 @@ def fixture_server(serve):
     return server
 
 
-def call(*arguments, stdin="", env=None, timeout=30):
+def call(*arguments, stdin="", env=None):
     """The finished process of one `agentix call`."""
     return subprocess.run(
         [*CALL, *map(str, arguments)],
@@ -37,7 +37,7 @@ def call(*arguments, stdin="", env=None, timeout=30):
         env=os.environ | (env or {}),
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=TIMEOUT_S,
         check=False,
     )
 
@@ -170,15 +170,14 @@ def test_bidi_input_waits_for_the_function(server):
 
 
 def test_timeout_ends_the_call(server):
-    started = time.monotonic()
     done = call(server.unix, "c:functions::sleep_wait", "--timeout", "200ms")
     assert done.returncode == 1 and "within 200 ms" in done.stderr
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("kind", [("sleep_wait",), ("endless", "--stream"), ("hold", "--bidi")])
 def test_interrupt_cancels_and_waits(server, kind):
     name, *flags = kind
+    wait_for(lambda: server.health()["calls"] == 0, "calls of others are over")
     process = subprocess.Popen(
         [*CALL, server.unix, f"c:functions::{name}", *flags],
         stdin=subprocess.PIPE,
@@ -186,9 +185,9 @@ def test_interrupt_cancels_and_waits(server, kind):
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(0.3)
+    wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=10)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     assert "Cancelled" in stderr
 
@@ -197,7 +196,7 @@ def test_reader_that_goes_away_ends_the_call(server):
     command = " ".join([*CALL, server.unix, "c:functions::endless", "--stream"])
     script = f"{command} | head -n 2 >/dev/null; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, timeout=10, check=True
+        ["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
     )
     assert done.stdout == "1\n"
 
@@ -273,7 +272,7 @@ def test_bidi_that_is_cut_again_and_again_is_whole(server, cutter):
     proxy = cutter(15_000)
     many = [f"item {i}" for i in range(2000)]
     stdin = "".join(json.dumps(item) + "\n" for item in many)
-    done = call(proxy.url, "c:functions::upper", "--bidi", stdin=stdin, timeout=60)
+    done = call(proxy.url, "c:functions::upper", "--bidi", stdin=stdin)
     assert values(done) == [item.upper() for item in many]
     assert proxy.cuts > 3
 
@@ -288,16 +287,16 @@ def test_unary_whose_connection_is_cut_gets_its_result_once(server, cutter):
 def test_server_that_dies_leaves_calls_without_a_result(serve):
     server = serve("--path", FUNCTIONS, worker=WORKER)
     process = subprocess.Popen(
-        [*CALL, server.url, "c:functions::sleep_wait", "--timeout", "3s"],
+        [*CALL, server.url, "c:functions::sleep_wait", "--timeout", "8s"],
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(0.3)
+    wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     server.process.kill()
     server.process.wait()
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
-    assert "within 3000 ms" in stderr
+    assert "within 8000 ms" in stderr
 
 
 def test_examples_run(server):
@@ -332,13 +331,17 @@ def test_library_exports_what_its_headers_declare_and_nothing_else():
     assert len(declared) > 40 and exported == declared
 
 
-def test_abandoned_calls_are_cancelled_in_the_worker(server):
+def runs(server, n):
+    return server.health()["calls"] == n
+
+
+def test_abandoned_calls_leave_no_connection(server):
     before = len(os.listdir(f"/proc/{server.pid}/fd"))
-    for _ in range(3):
+    for n in (1, 2, 3):  # the server keeps each for a while, in case its client comes back
         process = subprocess.Popen(
             [*CALL, server.unix, "c:functions::endless", "--stream"], stdout=subprocess.DEVNULL
         )
-        time.sleep(0.2)
+        wait_for(functools.partial(runs, server, n), "the call runs")
         process.kill()
         process.wait()
     wait_for(lambda: len(os.listdir(f"/proc/{server.pid}/fd")) <= before, "descriptors are back")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from agxtest.server import TIMEOUT_S
 
 MODULE = """
 from agentix import Channel
@@ -43,7 +44,7 @@ def fixture_call(serve, tmp_path):
         url = f"unix://{server.socket_path}"
         command = [os.environ["AGENTIX"], "call", url, f"numbers_demo::{name}", *arguments]
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=30, check=False
+            command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
 
     return call

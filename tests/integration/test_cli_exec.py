@@ -1,9 +1,13 @@
 """agentix exec against a daemon that does what the test says."""
 
+import fcntl
 import json
+import os
 import queue
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
 
@@ -11,11 +15,12 @@ import grpc
 import pytest
 from agxtest.cli import interrupt
 from agxtest.fake_daemon import Refusal
+from agxtest.server import held_up, wait_for
 from cli_fixtures import fixture_cli, fixture_fake  # noqa: F401
 
 RUNNING, FINISHED, FAILED, CANCELLED = range(1, 5)
 STDOUT, STDERR = 1, 2
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 class Command:
@@ -183,15 +188,15 @@ def test_interrupted_run_does_not_wait_for_long(cli, command):
     process.stdout.readline()
     began = time.monotonic()
     assert interrupt(process)[0] == 130
-    assert 0.8 < time.monotonic() - began < 5
+    assert 2.5 < time.monotonic() - began < 30
     process = cli.start(*RUN)
     command.write(b"here\n")
     process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    time.sleep(0.2)
-    began = time.monotonic()
-    assert interrupt(process, signal.SIGTERM)[0] == 143
-    assert time.monotonic() - began < 0.6
+    with held_up(process.pid):  # it finds both, the first one first
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 143  # the first alone would end in 130
 
 
 def test_run_interrupted_when_the_command_has_ended_gives_its_exit_code(cli, command):
@@ -215,12 +220,18 @@ def test_run_interrupted_when_the_command_has_ended_gives_its_exit_code(cli, com
     process.communicate()
 
 
+def unread(pipe):
+    """Bytes that wait in it."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0)))[0]
+
+
 def test_run_interrupted_while_nobody_reads_its_output_ends(cli, command):
     process = cli.start(*RUN)
     command.write(b"x" * 10_000_000)
-    time.sleep(0.5)
+    size = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+    wait_for(lambda: unread(process.stdout) > size // 2, "the pipe fills up")
     process.send_signal(signal.SIGINT)
-    assert command.cancelled.wait(0.9)
+    assert command.cancelled.wait(TIMEOUT_S)
     assert process.wait(TIMEOUT_S) == 130
     process.communicate()
 
@@ -267,6 +278,28 @@ def test_run_forwards_its_standard_input_to_the_end(cli, command):
     assert process.returncode == 0
 
 
+def test_run_gathers_input_while_a_piece_is_on_its_way(cli, fake, command):
+    data = os.urandom(4 << 20)
+
+    def slow(requests, context):
+        time.sleep(0.2)
+        return command.write_input(requests, context)
+
+    fake.methods["WriteExecInput"] = slow
+    process = cli.start(*RUN[:2], "-i", *RUN[2:], stdin=subprocess.PIPE, text=False)
+    process.stdin.write(data)
+    process.stdin.close()
+    process.stdin = None
+    while not command.eof:
+        time.sleep(0.01)
+    assert command.input == data
+    # A pipe holds 64 KiB: without that it would be 64 at the least.
+    assert sum(name == "WriteExecInput" for name, _ in fake.requests) < 32
+    command.end()
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
+
+
 def test_run_with_input_that_the_command_does_not_want_ends_well(cli, command):
     process = cli.start(*RUN[:2], "--stdin", *RUN[2:], stdin=subprocess.PIPE, text=False)
     command.write(b"enough\n")
@@ -294,14 +327,14 @@ def test_run_goes_on_where_it_was_when_the_daemon_comes_back(cli, fake, command)
     assert process.stdout.readline() == "one\n"
     fake.stop()
     command.write(b"two\n")
-    time.sleep(0.3)
+    went = process.stderr.readline()
+    assert went == "agentix: the daemon went away; waiting for it to come back\n"
     fake.start()
     assert process.stdout.readline() == "two\n"
     command.write(b"three\n")
     command.end(FAILED, exit_code=4, error_code="EXEC_RUN_FAILED", error="x")
     out, err = process.communicate(timeout=TIMEOUT_S)
-    assert (out, process.returncode) == ("three\n", 4)
-    assert err == "agentix: the daemon went away; waiting for it to come back\n"
+    assert (out, process.returncode, err) == ("three\n", 4, "")
 
 
 @pytest.mark.deadline(60)

@@ -6,13 +6,14 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from agxtest.cli import interrupt
 from agxtest.server import wait_for
 from cli_fixtures import fixture_cli, fixture_installed  # noqa: F401
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @pytest.fixture(name="box")
@@ -46,6 +47,14 @@ def test_life_of_a_sandbox(installed):
         str(number) for number in range(1, len(events) + 1)
     ]
     assert json.loads(events[-1])["event_type"] == "SANDBOX_DELETED"
+
+
+def test_create_on_a_terminal_shows_how_far_a_pull_is(installed):
+    words = ["sandbox", "create", "--image", "i", "--label", "fake.create=delay 4s; pull 40"]
+    status, _, screen = installed.cli.run_on_terminal(*words, env=installed.env)
+    assert status == 0
+    assert re.search(r"Pulling fake/image:1: (\d+)/40 layers, \1\.0/40\.0 MB", screen)
+    assert int(re.search(r"Sandbox ready in (\d+)\.\ds", screen)[1]) >= 4
 
 
 def test_sandbox_of_a_file(installed, tmp_path):
@@ -145,7 +154,7 @@ def test_detached_command_is_followed_and_cancelled(installed, box):
 
 
 def test_command_goes_on_while_the_daemon_is_killed_and_started_again(installed, box):
-    words = ("sh", "-c", "echo one; sleep 2; echo two; exit 5")
+    words = ("sh", "-c", "echo one; sleep 6; echo two; exit 5")  # the daemon is killed long before
     process = start(installed, "exec", "run", box, "--", *words)
     assert process.stdout.readline() == "one\n"
     [pid] = installed.daemons()
@@ -189,9 +198,16 @@ def test_daemon_that_is_about_to_end_is_followed_by_another(installed, box):
         waiting.communicate()
 
 
+def connections(installed):
+    """To the daemon's socket, as the kernel counts them."""
+    lines = Path("/proc/net/unix").read_text().splitlines()
+    return sum(each.split()[5:8:2] == ["03", str(installed.cli.socket)] for each in lines)
+
+
 def test_stopped_daemon_is_not_started_by_one_who_waits(installed, box):
+    wait_for(lambda: connections(installed) == 0, "who made the sandbox is gone")
     waiting = start(installed, "sandbox", "wait", box, "--state", "stopped")
-    time.sleep(0.3)
+    wait_for(lambda: connections(installed) == 1, "it waits")
     assert installed.run("daemon", "stop").returncode == 0
     _, err = waiting.communicate(timeout=TIMEOUT_S)
     assert waiting.returncode == 1 and "the daemon went away" in err

@@ -1,10 +1,10 @@
 """Addresses: TCP, TLS with certificate checks, proxies, extra headers, health."""
 
 import asyncio
-import datetime
 import json
 import ssl
 import subprocess
+import time
 
 import client_targets as targets
 import pytest
@@ -197,11 +197,11 @@ def test_nothing_is_left_behind_by_a_thousand_calls():
                         peer.answer(fields, 1)
 
             serving = spawn(serve())
-            started = datetime.datetime.now()
+            started = time.monotonic()
             for _ in range(20):
                 await asyncio.gather(*[client.remote(targets.add, 1) for _ in range(50)])
             assert client._pending == {}
-            assert (datetime.datetime.now() - started).total_seconds() < 20
+            assert time.monotonic() - started < 60
             serving.cancel()
 
     before = len(os.listdir("/proc/self/fd"))

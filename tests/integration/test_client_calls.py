@@ -27,6 +27,15 @@ async def collect(stream):
     return [item async for item in stream]
 
 
+async def connected(server, client):
+    """The server's end, once a call has been answered: the next one is sent at once."""
+    call = spawn(client.remote(targets.add, 1))
+    peer = await server.greet()
+    peer.answer(await peer.expect("unary"), 1)
+    await call
+    return peer
+
+
 @scenario
 async def test_the_handshake_goes_straight_to_a_websocket():
     async with FakeRuntime() as server, RuntimeClient(server.url, token="t0p") as client:
@@ -107,8 +116,8 @@ async def test_a_cancelled_task_cancels_the_call_and_a_late_result_is_dropped():
 @scenario
 async def test_wait_for_ends_a_call_that_takes_too_long():
     async with FakeRuntime() as server, RuntimeClient(server.url) as client:
-        call = spawn(asyncio.wait_for(client.remote(targets.sleep, 9), 0.1))
-        peer = await server.greet()
+        peer = await connected(server, client)
+        call = spawn(asyncio.wait_for(client.remote(targets.sleep, 9), 0.5))
         await peer.expect("unary")
         with pytest.raises(TimeoutError):
             await call
@@ -118,11 +127,11 @@ async def test_wait_for_ends_a_call_that_takes_too_long():
 @scenario
 async def test_the_timeout_option_goes_to_the_server_and_holds_here_too():
     async with FakeRuntime() as server, RuntimeClient(server.url) as client:
-        call = spawn(client.options(timeout=0.1).remote(targets.sleep, seconds=9))
-        peer = await server.greet()
+        peer = await connected(server, client)
+        call = spawn(client.options(timeout=1.5).remote(targets.sleep, seconds=9))
         fields = await peer.expect("unary")
-        assert 100 <= fields["timeout_ms"] <= 101 and fields["kwargs"] == {"seconds": 9}
-        with pytest.raises(CallTimeout, match=r"client_targets::sleep: .*0.1 s") as caught:
+        assert 1500 <= fields["timeout_ms"] <= 1501 and fields["kwargs"] == {"seconds": 9}
+        with pytest.raises(CallTimeout, match=r"client_targets::sleep: .*1.5 s") as caught:
             await call
         assert isinstance(caught.value, RemoteCallError | TimeoutError)
         await peer.expect("cancel")
@@ -321,7 +330,7 @@ async def test_aclose_ends_a_stream_and_no_item_follows():
             fields = await peer.expect("stream")
             for i in range(3):
                 peer.send("stream:item", call_id=fields["call_id"], value=i, seq=i + 1)
-            assert await asyncio.wait_for(first, 5) == 0
+            assert await asyncio.wait_for(first, 60) == 0
         await peer.expect("cancel")
         assert await collect(stream) == []
 

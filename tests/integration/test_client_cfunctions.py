@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from agentix import Channel, RemoteCallError, RuntimeClient
 from agentix.runtime.client import CallTimeout, WorkerExited, reference
-from agxtest.server import wait_for
+from agxtest.server import TIMEOUT_S, wait_for
 
 FUNCTIONS = os.environ["TEST_FUNCTIONS"]
 TARGETS = Path(__file__).resolve().parent / "targets"
@@ -81,7 +81,7 @@ def serve_python(serve):
 def run(server, main):
     async def connected():
         async with RuntimeClient(f"unix://{server.socket_path}") as client:
-            await asyncio.wait_for(main(client), 30)
+            await asyncio.wait_for(main(client), TIMEOUT_S)
 
     asyncio.run(connected())
 

@@ -4,9 +4,7 @@ cannot, is an error and never a hang.
 
 import asyncio
 import os
-import socket
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import client_targets as targets
 import pytest
 from agentix import Channel, RemoteCallError, RuntimeClient
 from agentix.runtime.client import CallTimeout, MessageTooLarge, ResultUnavailable
+from agxtest.server import free_port, wait_for
 from fake_runtime import scenario
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,9 +28,7 @@ class Server:
         )
         if made.returncode != 0:
             pytest.skip(f"agentixx 0.1.5 cannot be installed: {made.stderr[-300:]}")
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         # It has its working directory on the path of its worker: that is where the targets are.
         self.process = subprocess.Popen(
             [
@@ -47,16 +44,13 @@ class Server:
             stderr=subprocess.DEVNULL,
         )
         self.url = f"http://127.0.0.1:{port}"
-        self._wait()
+        wait_for(self.is_up, "the peer's server is up")
 
-    def _wait(self):
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/health", timeout=1).read()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError("the peer's server did not start")
+    def is_up(self):
+        try:
+            return urllib.request.urlopen(self.url + "/health", timeout=5).read()
+        except OSError:
+            return False
 
     def stop(self):
         self.process.kill()

@@ -16,6 +16,7 @@ import client_targets as targets
 import pytest
 from agentix import Channel, RemoteCallError, RuntimeClient
 from agentix.runtime.client import CallTimeout, Reconnect, ResultUnavailable, WorkerExited
+from agxtest.server import health, wait_for
 from fake_runtime import scenario
 
 HERE = Path(__file__).resolve().parent
@@ -49,6 +50,11 @@ class Server:
     def stop(self, how=signal.SIGKILL):
         self.process.send_signal(how)
         self.process.wait()
+
+
+async def running(server, n):
+    """Until the server has so many calls."""
+    await asyncio.to_thread(wait_for, lambda: health(server.path)["calls"] == n, "the calls run")
 
 
 def end(sock):
@@ -115,6 +121,11 @@ def cutter(server, tmp_path):
 
 async def collect(stream):
     return [item async for item in stream]
+
+
+async def put_into(got, stream):
+    async for item in stream:
+        got.append(item)
 
 
 def test_each_shape_works(server):
@@ -199,7 +210,7 @@ def test_the_death_of_the_worker_ends_calls_and_the_next_one_works(server):
             sleeping = asyncio.ensure_future(client.remote(targets.sleep, 30))
             endless = asyncio.ensure_future(collect(client.remote(targets.forever)))
             talk = asyncio.ensure_future(collect(client.remote(targets.scale, Channel())))
-            await asyncio.sleep(0.2)
+            await running(server, 3)
             with pytest.raises(WorkerExited) as caught:
                 await client.remote(os.kill, await client.remote(os.getpid), signal.SIGKILL)
             assert caught.value.returncode == -signal.SIGKILL
@@ -216,8 +227,9 @@ def test_connections_cut_again_and_again_lose_and_double_nothing(cutter):
     async def main():
         async with RuntimeClient(cutter.url, reconnect=WINDOW) as client:
             channel = Channel(maxsize=1)
-            stream = asyncio.ensure_future(collect(client.remote(targets.count, 20_000)))
-            talk = asyncio.ensure_future(collect(client.remote(targets.scale, channel, factor=2)))
+            items, scaled, answers = [], [], []
+            stream = put_into(items, client.remote(targets.count, 20_000))
+            talk = put_into(scaled, client.remote(targets.scale, channel, factor=2))
             slept = asyncio.ensure_future(client.remote(targets.sleep, 1))
 
             async def feed():
@@ -227,15 +239,23 @@ def test_connections_cut_again_and_again_lose_and_double_nothing(cutter):
 
             async def ask():
                 for i in range(2000):
-                    assert await client.remote(targets.async_add, i, i) == 2 * i
+                    answers.append(await client.remote(targets.async_add, i, i))
+
+            def arrived():
+                return len(items) + len(scaled) + len(answers)
 
             work = asyncio.gather(stream, talk, slept, feed(), ask())
-            cuts = 0
+            cuts, before = 0, 0
             while not work.done():
                 await asyncio.sleep(0.1)
+                # It gets on, however slowly.
+                while arrived() == before and not work.done():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                before = arrived()
                 cutter.cut()
                 cuts += 1
-            items, scaled, *_ = await work
+            await work
+            assert answers == [2 * i for i in range(2000)]
             assert items == list(range(20_000))
             assert scaled == [2 * i for i in range(5000)]
             assert slept.result() == "slept" and cuts >= 3
@@ -255,7 +275,7 @@ def test_the_death_of_the_server_ends_the_calls_and_its_successor_takes_new_ones
                 asyncio.ensure_future(collect(client.remote(targets.forever))),
                 asyncio.ensure_future(collect(client.remote(targets.scale, Channel()))),
             ]
-            await asyncio.sleep(0.5)
+            await running(server, 3)
             await asyncio.to_thread(server.stop)
             await asyncio.to_thread(server.start)
             for call in calls:
@@ -274,7 +294,7 @@ def test_a_server_that_is_told_to_stop_ends_the_calls(tmp_path):
     async def main():
         async with RuntimeClient(server.url, reconnect=False) as client:
             call = asyncio.ensure_future(client.remote(targets.sleep, 30))
-            await asyncio.sleep(0.5)
+            await running(server, 1)
             await asyncio.to_thread(server.stop, signal.SIGTERM)
             with pytest.raises(RemoteCallError):
                 await call

@@ -81,18 +81,19 @@ class Worker:
         return self.last_id
 
     def read(self, timeout=TIMEOUT_S):
-        """Waits for bytes and takes their frames; False when the worker has closed its lanes."""
+        """Waits for bytes and takes their frames; False when the worker has closed its lanes, and
+        neither has anything more."""
         ready = select.select(self.lanes, [], [], timeout)[0]
         assert ready, f"nothing in {timeout} s"
+        ended = 0
         for lane, sock in enumerate(self.lanes):
             if sock not in ready:
                 continue
             data = sock.recv(1 << 20)
-            if not data:
-                return False
+            ended += not data
             self.partial[lane] += data
             self.take(lane)
-        return True
+        return ended < len(ready)
 
     def take(self, lane):
         data = self.partial[lane]
@@ -145,6 +146,13 @@ class Worker:
         while select.select(self.lanes, [], [], seconds)[0]:
             self.read()
 
+    def gets(self, n):
+        """So many frames come, and no more."""
+        while len(self.frames) < n:
+            assert self.read(), "the worker closed its lanes"
+        self.quiet()
+        assert len(self.frames) == n
+
     def grant(self, call, n, size=1 << 40, lane=LOOP):
         self.send({"type": "credit", "id": call, "n": n, "bytes": size}, lane)
 
@@ -161,6 +169,12 @@ class Worker:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+
+def start_worker():
+    w = Worker()
+    w.next(lambda f: f["type"] == "ready")
+    return w
 
 
 @pytest.fixture
@@ -409,26 +423,20 @@ def test_a_stream_that_fails_gives_items_and_error(worker):
 
 def test_items_stop_at_the_credit(worker):
     call = worker.call("count", 1000, kind="stream")
-    worker.quiet()
-    assert len(worker.frames) == WINDOW
+    worker.gets(WINDOW)
     worker.grant(call, WINDOW + 10)
-    worker.quiet()
-    assert len(worker.frames) == WINDOW + 10
+    worker.gets(WINDOW + 10)
     worker.grant(call, 5)  # lower totals do nothing
-    worker.quiet()
-    assert len(worker.frames) == WINDOW + 10
+    worker.gets(WINDOW + 10)
     worker.grant(call, 1000)
     assert worker.items(call) == list(range(1000))
 
 
 def test_bytes_stop_at_the_credit_too(worker):
     call = worker.call("endless", kind="stream")
-    worker.quiet()
-    # Each value has 1,027 bytes; an item may go while one byte is left.
-    assert len(worker.frames) == 48
+    worker.gets(48)  # each has 1,027 bytes; an item may go while one byte is left
     worker.grant(call, 1000, 70 * 1027)
-    worker.quiet()
-    assert len(worker.frames) == 70
+    worker.gets(70)
     worker.send({"type": "cancel", "id": call})
     assert worker.error(call)["cancelled"] is True
 
@@ -438,9 +446,7 @@ def test_a_stream_without_reader_holds_up_nobody(worker):
     for call in stuck:
         worker.grant(call, 10**9)
     time.sleep(0.3)  # nobody reads: the lane of the items is full
-    start = time.monotonic()
     assert worker.value(worker.call("add", 1, 1)) == 2
-    assert time.monotonic() - start < 10
     for call in stuck:
         worker.send({"type": "cancel", "id": call})
     for call in stuck:
@@ -569,7 +575,7 @@ def test_a_crash_is_the_end_of_the_worker(worker, function, statuses):
 
 
 def test_shutdown_cancels_and_waits_for_calls():
-    w = Worker()
+    w = start_worker()
     calls = [w.call("sleep_wait"), w.call("endless", kind="stream"), w.call("upper", kind="bidi")]
     w.quiet()
     w.send({"type": "shutdown", "grace_ms": 10000})
@@ -580,16 +586,14 @@ def test_shutdown_cancels_and_waits_for_calls():
 
 
 def test_shutdown_does_not_wait_for_ever():
-    w = Worker()
+    w = start_worker()
     w.call("deaf")
     w.quiet()
-    start = time.monotonic()
     w.stop(grace_ms=100)
-    assert time.monotonic() - start < 20
 
 
 def test_the_end_of_the_server_is_the_end_of_the_worker():
-    w = Worker()
+    w = start_worker()
     w.call("sleep_wait")
     w.call("endless", kind="stream")
     w.quiet()
@@ -642,7 +646,7 @@ def test_no_descriptor_is_left_behind(worker):
         call = worker.call("sleep_poll")
         worker.send({"type": "cancel", "id": call})
         worker.error(call)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + TIMEOUT_S
     while descriptors() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert descriptors() == before

@@ -6,7 +6,8 @@ import os
 import subprocess
 
 import pytest
-from agentixd import PROGRAM, TIMEOUT_S, Place, call, check_health, mode_of
+from agxtest.control import call, check_health
+from agxtest.daemon import PROGRAM, TIMEOUT_S, Place, can_connect, mode_of
 from agxtest.server import wait_for
 from grpc_health.v1 import health_pb2
 
@@ -48,7 +49,7 @@ def fixture_place(deadline):
 
 def test_both_sockets_are_served_and_both_locks_held(place):
     process = place.start("--compat", "agbox")
-    wait_for(place.agbox_socket.exists, "the second socket is there")
+    wait_for(lambda: can_connect(place.agbox_socket), "the second socket is served")
     assert check_health(place.socket) == check_health(place.agbox_socket) == SERVING
     assert call(place.agbox_socket, "agbox.v1.SandboxService/Ping").daemon == "agboxd"
     assert place.agbox_lock.read_text() == place.lock.read_text() == f"{process.pid}\n"
@@ -94,12 +95,27 @@ def test_started_as_agboxd_it_is_agboxd(place):
     with place.stderr.open("ab") as stderr:
         process = subprocess.Popen([str(place.program)], env=place.env(), stderr=stderr)
     place.processes.append(process)
-    wait_for(lambda: place.agbox_socket.exists(), "it serves in the foreground")
+    wait_for(lambda: can_connect(place.agbox_socket), "it serves in the foreground")
     assert check_health(place.agbox_socket) == SERVING
     done = place.run_agboxd()
     assert done.returncode == 1 and "failed to acquire lock" in done.stderr
     process.terminate()
     assert process.wait(TIMEOUT_S) == 0
+
+
+def test_agboxd_takes_docker_unless_told_otherwise_and_wants_its_rights_first(place):
+    prefix = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
+    done = subprocess.run(
+        [*prefix, str(place.program)],
+        env=place.env(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 1 and not place.run_home.exists()
+    assert done.stderr.startswith("agboxd: ") and "CAP_NET_ADMIN" in done.stderr
+    assert "setcap" in done.stderr and "{" not in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--socket", "x"], ["x"], ["--version"]])

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from agentixd import PROGRAM, TIMEOUT_S, Place
+from agxtest.daemon import PROGRAM, TIMEOUT_S, Place
 
 PACKAGING = Path(os.environ.get("PACKAGING", "packaging"))
 MAN = Path(os.environ.get("MAN", "docs/man"))
@@ -101,6 +101,13 @@ def test_a_wrong_file_is_told_with_line_and_key_and_status_2(place, text, words,
     assert not place.run.exists()
 
 
+def test_the_default_is_native_and_for_compatibility_docker(place):
+    assert 'backend: "native"' in printed(place)
+    assert 'backend: "native"' in printed(place, "--backend", "")
+    assert 'backend: "docker"' in printed(place, "--compat", "agbox")
+    assert 'backend: "fake:/x"' in printed(place, "--compat", "agbox", "--backend", "fake:/x")
+
+
 def test_a_file_that_was_named_must_be_there(place):
     done = run(place, "--config", place.top / "none.yaml", "--check-config")
     assert done.returncode == 2 and "none.yaml" in done.stderr
@@ -128,7 +135,8 @@ def test_the_manual_page_has_every_key_with_its_default(place):
         documented[key] = default[1]
     assert sorted(documented) == sorted(keys_of(printed(place)))
     lines, section = [], ""
-    assert documented.pop("backend") == "none"
+    for unset in ("docker.init", "native.init", "images.insecure_registries"):
+        assert documented.pop(unset) == "none"
     for key, default in documented.items():
         front, _, name = key.rpartition(".")
         if front != section:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,16 +12,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from agentixd import (
-    PROGRAM,
-    TIMEOUT_S,
-    Place,
-    call,
-    can_connect,
-    check_health,
-    mode_of,
-    open_channel,
-)
+from agxtest.control import call, check_health, open_channel
+from agxtest.daemon import PROGRAM, TIMEOUT_S, Place, can_connect, mode_of
 from agxtest.server import wait_for
 from google.protobuf import descriptor_pool
 from grpc_health.v1 import health_pb2
@@ -79,7 +72,6 @@ def test_what_was_accepted_is_there_after_a_kill(place):
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ("", "no backend is chosen"),
         ("nonsense", "'nonsense'"),
         ("fake", "fake:/"),
         ("fake:x", "fake:/"),
@@ -88,6 +80,71 @@ def test_what_was_accepted_is_there_after_a_kill(place):
 def test_a_backend_that_there_is_not_is_told(place, choice, words):
     done = place.call("--foreground", "--backend", choice)
     assert done.returncode == 1 and words in done.stderr
+
+
+# Without the right to make packet filters, whoever runs the tests.
+UNPRIVILEGED = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
+
+
+@pytest.mark.parametrize("options", [("--foreground",), ()], ids=["foreground", "background"])
+def test_docker_without_the_right_to_make_rules_does_not_start_and_says_what_helps(place, options):
+    done = place.call("--backend", "docker", *options, prefix=UNPRIVILEGED)
+    assert done.returncode == 1 and not place.run.exists()
+    assert re.fullmatch(
+        r"agentixd: .*CAP_NET_ADMIN.*: run it as root, or once 'sudo setcap cap_net_admin\+ep"
+        r" /.*/agentixd'\n",
+        done.stderr,
+    )
+
+
+@pytest.mark.parametrize("choice", ["", "native"])
+def test_native_where_it_cannot_run_says_what_helps_and_what_else_there_is(place, choice):
+    done = place.call("--backend", choice, prefix=UNPRIVILEGED)
+    assert done.returncode == 1 and not place.run.exists()
+    assert re.fullmatch(
+        r"agentixd: the backend 'native' cannot run here \('agentixd --backend docker' takes a"
+        r" Docker Engine instead\): .*run it as root.*\n",
+        done.stderr,
+    )
+
+
+def test_docker_without_agentix_init_does_not_start(place):
+    place.configure("docker: {isolation: off, init: /nonexistent/agentix-init}\n")
+    done = place.call("--foreground", "--backend", "docker")
+    assert done.returncode == 1 and not place.run.exists()
+    assert done.stderr == "agentixd: '/nonexistent/agentix-init' is no program\n"
+
+
+def test_docker_host_that_is_none_is_refused(place):
+    done = place.call("--foreground", "--backend", "docker:ssh://elsewhere")
+    assert done.returncode == 2 and "ssh://" in done.stderr
+
+
+def test_docker_is_served_before_any_engine_answers(place):
+    place.start("--backend", f"docker:unix://{place.top}/none.sock")
+    assert call(place.socket, "agentix.v1.ControlService/GetStats").backend == "docker"
+    made = call(
+        place.socket,
+        "agbox.v1.SandboxService/CreateSandbox",
+        sandbox_id="one-1",
+        create_spec={"image": "test"},
+    )
+    assert made.sandbox.sandbox_id == "one-1"
+
+
+def test_the_socket_of_its_engine_is_not_given_to_sandboxes(place):
+    path = place.top / "engine.sock"
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(str(path))
+        place.start("--backend", f"docker:unix://{path}")
+        with pytest.raises(grpc.RpcError) as refused:
+            call(
+                place.socket,
+                "agbox.v1.SandboxService/CreateSandbox",
+                create_spec={"image": "i", "mounts": [{"source": str(path), "target": "/x"}]},
+            )
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "is not given to sandboxes" in refused.value.details()
 
 
 def test_its_files_are_for_its_user_only(place):
@@ -102,8 +159,9 @@ def test_its_files_are_for_its_user_only(place):
     assert mode_of(place.lock) == 0o600
     assert mode_of(place.data) == 0o700
     assert mode_of(place.log) == 0o600
+    images = place.data / "images"  # whose files are those of sandboxes
     for path in place.data.rglob("*"):
-        assert mode_of(path) & 0o077 == 0, path
+        assert mode_of(path) & 0o077 == 0 or images in path.parents, path
 
 
 def test_in_the_background_it_serves_when_the_command_returns(place):
@@ -208,6 +266,7 @@ def test_another_user_is_refused_and_one_of_the_list_is_served(place, tmp_path):
     stop(process)
     place.configure(f"allow_uids: [{NOBODY}]\n")
     process = place.start()
+    assert check_health(place.socket) == SERVING  # the socket's mode comes behind its first moment
     assert mode_of(place.run) == 0o711 and mode_of(place.socket) == 0o666
     assert mode_of(place.lock) == 0o600
     assert call_as_nobody(place.socket) == grpc.StatusCode.OK.name
@@ -318,3 +377,45 @@ def test_a_live_socket_of_somebody_else_is_not_taken(place):
         done = place.call()
         assert done.returncode == 1 and str(place.socket) in done.stderr
         assert can_connect(place.socket)
+
+
+def test_daemons_of_a_test_that_is_killed_end():
+    script = (
+        "import time\n"
+        "from agxtest.daemon import Place\n"
+        "front, back = Place(), Place()\n"
+        "front.start()\n"
+        "assert back.call().returncode == 0\n"
+        "print(front.top, front.pid(), back.top, back.pid(), flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=env
+    ) as test:
+        words = test.stdout.readline().split()
+        test.kill()
+    places = [Place(Path(top)) for top in words[::2]]
+    pids = [int(pid) for pid in words[1::2]]
+    for place, pid in zip(places, pids, strict=True):
+        wait_for(lambda place=place, pid=pid: not place.runs(pid), "the daemon ends")
+        place.close()
+
+
+@pytest.mark.parametrize("broken", ["data", "log", "store", "socket"])
+def test_a_start_in_the_background_that_fails_says_why_once(place, broken):
+    place.data.mkdir(parents=True, mode=0o700)
+    place.run.mkdir(parents=True, mode=0o700)
+    if broken == "data":
+        place.data.rmdir()
+        place.data.touch()
+    elif broken == "log":
+        place.log.mkdir()
+    elif broken == "store":
+        (place.data / "store").touch()
+    else:
+        place.socket.mkdir()
+    done = place.call()
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("agentixd: ") and str(place.top) in line

@@ -85,7 +85,20 @@ TEST(image_in_a_user_namespace_runs_commands)
     runs_commands(TEST_IMAGE_BUSYBOX, true);
 }
 
-/* Runs init with a main process until it ends by itself or by `signo`; its exit code. */
+/* Its main process has made /ready: its handlers are set. */
+static void await_ready(const struct test_sandbox *s)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/ready", s->root);
+    for (unsigned i = 0; access(path, F_OK) < 0; i++) {
+        ASSERT_TRUE(i < 60000);
+        (void)usleep(1000);
+    }
+}
+
+/* Runs init with a main process until it ends by itself or, once that is ready, by `signo`; its
+ * exit code. */
 static int main_ends(const char *const *args, int signo)
 {
     struct test_sandbox s;
@@ -96,7 +109,7 @@ static int main_ends(const char *const *args, int signo)
     test_sandbox_boot(&s, &t, args);
     if (signo) {
         test_init_connect(&t);
-        test_init_pass(&t, 300); /* for its handler */
+        await_ready(&s);
         ASSERT_INT(0, kill(t.pid, signo));
     }
     status = test_init_status(&t);
@@ -122,11 +135,11 @@ TEST(main_process_that_cannot_run_is_127_or_126)
 
 TEST(signals_reach_the_main_process)
 {
-    ASSERT_INT(42, main_ends(TEST_ARGV("--", "/prog", "term"), SIGTERM));
-    ASSERT_INT(5, main_ends(TEST_ARGV("--", "sh", "-c",
-                                      "trap 'exit 5' USR1; while :; do sleep 0.05; done"),
-                            SIGUSR1));
-    ASSERT_INT(130, main_ends(TEST_ARGV("--", "sleep", "1000"), SIGINT));
+    static const char handles[] = "trap 'exit 5' USR1; >/ready; while :; do sleep 0.05; done";
+
+    ASSERT_INT(42, main_ends(TEST_ARGV("--", "/prog", "term", "/ready"), SIGTERM));
+    ASSERT_INT(5, main_ends(TEST_ARGV("--", "sh", "-c", handles), SIGUSR1));
+    ASSERT_INT(130, main_ends(TEST_ARGV("--", "sh", "-c", ">/ready; exec sleep 1000"), SIGINT));
 }
 
 TEST(main_process_has_the_image_s_user_and_his_home)
@@ -139,19 +152,77 @@ TEST(main_process_has_the_image_s_user_and_his_home)
                             0));
 }
 
+TEST(commands_and_main_process_are_in_the_groups_that_init_was_given)
+{
+    const struct test_cmd cmd = { .user = "agbox" };
+    struct test_sandbox s;
+    struct test_init t;
+
+    ASSERT_INT(0, main_ends(TEST_ARGV("--user", "agbox", "--groups", "44,105", "--", "sh", "-c",
+                                      "[ $(id -G | tr ' ' '\\n' | grep -cx -e 44 -e 105) = 2 ]"),
+                            0));
+    ASSERT_INT(125, main_ends(TEST_ARGV("--groups", "video", "--", "/prog", "id"), 0));
+    test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
+    test_sandbox_boot(&s, &t, TEST_ARGV("--groups", "44,105"));
+    test_init_connect(&t);
+    test_init_exec(&t, "one", &cmd, TEST_ARGV("id", "-G"));
+    ASSERT_NOT_NULL(strstr(t.out, " 44 "));
+    ASSERT_NOT_NULL(strstr(t.out, " 105"));
+    test_init_close(&t);
+    test_sandbox_remove(&s);
+}
+
+TEST(user_whom_the_main_process_makes_is_waited_for)
+{
+    static const char make_late[] = "sleep 0.5; "
+                                    "echo 'late:x:1234:1234::/:/bin/sh' >>/etc/passwd; "
+                                    "sleep 1000";
+    const struct test_cmd late = { .user = "late" };
+    struct test_sandbox s;
+    struct test_init t;
+
+    test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
+    test_sandbox_boot(&s, &t, TEST_ARGV("--await-user", "25000", "--", "sh", "-c", make_late));
+    test_init_connect(&t);
+    test_init_exec(&t, "one", &late, TEST_ARGV("id", "-u"));
+    ASSERT_CSTR("1234\n", t.out);
+    test_init_close(&t);
+    test_sandbox_remove(&s);
+}
+
+TEST(user_whom_nobody_makes_is_not_waited_for_any_longer)
+{
+    const struct test_cmd nobody = { .user = "nobody-there" };
+    struct test_sandbox s;
+    struct test_init t;
+
+    test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
+    test_sandbox_boot(&s, &t, TEST_ARGV("--await-user", "500", "--", "sleep", "1000"));
+    test_init_connect(&t);
+    test_init_begin(&t, "one", &nobody, TEST_ARGV("id", "-u"));
+    ASSERT_CSTR("user 'nobody-there': no such user",
+                test_init_wait(&t, AGX_INIT_REFUSED, "one").text);
+    test_init_close(&t);
+    test_sandbox_remove(&s);
+}
+
 TEST(command_under_a_main_process_that_ends_is_told_with_its_log)
 {
     struct test_sandbox s;
     struct test_init t;
 
     test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
-    test_sandbox_boot(&s, &t, TEST_ARGV("--", "/prog", "term"));
+    test_sandbox_boot(&s, &t, TEST_ARGV("--", "/prog", "term", "/ready"));
     test_init_connect(&t);
     test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", "echo begun; sleep 1000"));
     (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
-    test_init_pass(&t, 200);
+    do {
+        test_init_pass(&t, 10);
+        test_init_read_logs(&t);
+    } while (t.out[0] == '\0');
+    await_ready(&s);
     ASSERT_INT(0, kill(t.pid, SIGTERM));
-    ASSERT_INT(137, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
+    ASSERT_INT(AGX_INIT_EXIT_LOST, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
     test_init_read_logs(&t);
     ASSERT_CSTR("begun\n", t.out);
     ASSERT_INT(42, WEXITSTATUS(test_init_status(&t)));
@@ -165,10 +236,10 @@ TEST(stop_kills_a_main_process_that_does_not_end)
     struct test_init t;
 
     test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
-    test_sandbox_boot(&s, &t,
-                      TEST_ARGV("--", "sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"));
+    test_sandbox_boot(
+        &s, &t, TEST_ARGV("--", "sh", "-c", "trap '' TERM; >/ready; while :; do sleep 0.05; done"));
     test_init_connect(&t);
-    test_init_pass(&t, 300);
+    await_ready(&s);
     test_init_send(&t, &(struct agx_init_msg){ .kind = AGX_INIT_STOP, .grace_ms = 100 });
     ASSERT_INT(137, WEXITSTATUS(test_init_status(&t)));
     test_init_close(&t);

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from importlib.metadata import EntryPoint
 
 import agentix
@@ -10,6 +9,7 @@ import pytest
 from agentix import bash, files
 from agentix.deployment import PluginConflictError, Registry
 from agentix.deployment._plugin import deployments
+from agxtest.server import wait_for
 
 
 def run(*args, **kwargs):
@@ -24,7 +24,7 @@ def alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -43,18 +43,13 @@ def test_run_reads_and_drops_what_is_past_the_cap():
 
 def test_a_timeout_kills_the_whole_process_group(tmp_path):
     pids = tmp_path / "pids"
-    started = time.monotonic()
-    result = run(f"(sleep 60 & echo $! >>{pids}; wait) & echo $! >>{pids}; wait", timeout=0.5)
-    assert time.monotonic() - started < 5
-    assert result.exit_code == -1 and result.stderr == "Command timed out after 0.5s"
-    time.sleep(0.1)
-    assert [p for p in pids.read_text().split() if alive(int(p))] == []
+    result = run(f"(sleep 600 & echo $! >>{pids}; wait) & echo $! >>{pids}; wait", timeout=2.5)
+    assert result.exit_code == -1 and result.stderr == "Command timed out after 2.5s"
+    wait_for(lambda: not any(alive(int(p)) for p in pids.read_text().split()), "all are gone")
 
 
 def test_a_child_left_in_the_background_does_not_hold_the_call():
-    started = time.monotonic()
-    assert run("sleep 60 & echo on").stdout == "on\n"
-    assert time.monotonic() - started < 5
+    assert run("sleep 600 & echo on").stdout == "on\n"
 
 
 def test_a_cancelled_run_kills_its_command(tmp_path):
@@ -86,8 +81,8 @@ def test_run_stream_gives_output_as_it_comes_and_the_code_last():
 
 
 def test_run_stream_ends_with_an_error_at_its_timeout_and_for_a_bad_directory():
-    got = asyncio.run(events("echo a; sleep 60", timeout=0.3))
-    assert [e.type for e in got] == ["stdout", "error"] and "0.3s" in got[-1].message
+    got = asyncio.run(events("echo a; sleep 60", timeout=2.5))
+    assert [e.type for e in got] == ["stdout", "error"] and "2.5s" in got[-1].message
     assert asyncio.run(events("true", cwd="/nonexistent"))[0].type == "error"
 
 

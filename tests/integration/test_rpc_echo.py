@@ -1,6 +1,8 @@
 """grpcio against examples/rpc_echo: tests of rpc/ and wire/ with a real peer."""
 
+import contextlib
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -9,14 +11,16 @@ import time
 
 import grpc
 import pytest
+from agxtest.server import assert_grows_less, rss_kib
 from google.protobuf import descriptor_pool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
     ProtoReflectionDescriptorDatabase,
 )
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 MIB = 1 << 20
+ENHANCE_YOUR_CALM = 11
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
@@ -138,7 +142,8 @@ def test_compressed_request_is_unimplemented(client):
 
 
 def test_deadline_ends_the_call_on_both_sides(server, client):
-    error = status_of(lambda: client.say(b"x", metadata=[("x-delay-ms", "60000")], timeout=0.1))
+    assert client.say(b"connected", timeout=TIMEOUT_S) == b"connected"
+    error = status_of(lambda: client.say(b"x", metadata=[("x-delay-ms", "60000")], timeout=3))
     assert error.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     assert server.line() in ("ended DEADLINE_EXCEEDED\n", "ended CANCELLED\n")
 
@@ -165,15 +170,14 @@ def test_stream_cancelled_by_its_client_ends(server, client):
 
 
 def test_slow_reader_costs_little_memory_and_holds_up_nobody(server, client):
+    before = rss_kib(server.process.pid)
     stream = client.repeat(b"x" * 10000, metadata=[("x-count", "4000000000")])
     next(stream)  # and nothing more is read: the client's windows are full soon
     other = Client(server)
     for _ in range(100):
         assert other.say(b"quick", timeout=TIMEOUT_S) == b"quick"
         assert client.say(b"beside it", timeout=TIMEOUT_S) == b"beside it"
-    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
-        rss_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    assert rss_kib < 100 * 1024
+    assert_grows_less(server.process.pid, before, 64 << 10)
     other.channel.close()
     stream.cancel()
 
@@ -241,7 +245,7 @@ def test_stop_lets_a_short_call_finish_and_ends_a_long_one(server, client):
     assert client.say(b"both are there", timeout=TIMEOUT_S) == b"both are there"
     began = time.monotonic()
     server.stop()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert short.result() == b"short"
     assert long.exception().code() == grpc.StatusCode.UNAVAILABLE
 
@@ -253,7 +257,7 @@ def test_stop_does_not_wait_for_a_client_that_reads_nothing(server):
         time.sleep(0.1)
         began = time.monotonic()
         server.stop()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
     assert not os.path.exists(server.path)
 
 
@@ -262,29 +266,61 @@ def test_broken_client_harms_nobody(server, client):
         with socket.socket(socket.AF_UNIX) as broken:
             broken.settimeout(TIMEOUT_S)
             broken.connect(server.path)
-            broken.sendall(junk)
-            while broken.recv(65536):
-                pass
+            send_all(broken, junk)
+            with contextlib.suppress(ConnectionResetError):  # what it has not read is lost
+                while broken.recv(65536):
+                    pass
     assert client.say(b"still here", timeout=TIMEOUT_S) == b"still here"
 
 
-def test_flood_of_resets_ends_that_connection_only(server, client):
+def sockets_of(server):
+    """The sockets that the server has open, by their inodes."""
+    folder = f"/proc/{server.process.pid}/fd"
+    links = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
+    return sorted(link for link in links if link.startswith("socket:"))
+
+
+def test_subscriptions_are_cancelled_by_the_thousand_on_one_connection(server, client):
+    stub = health_pb2_grpc.HealthStub(client.channel)
+    request = health_pb2.HealthCheckRequest(service="example.v1.Echo")
+    assert client.say(b"connected", timeout=TIMEOUT_S) == b"connected"
+    before = sockets_of(server)
+    for _ in range(5000):
+        watch = stub.Watch(request)
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        watch.cancel()
+    assert client.say(b"still here", timeout=TIMEOUT_S) == b"still here"
+    assert sockets_of(server) == before  # a client would connect again without a word
+
+
+def flood_of_resets(count):
     # :method POST, :scheme http, :path /; what is refused at once is reset all the same.
     head = bytes([0x83, 0x86, 0x84])
+    frames = [PREFACE]
+    for stream in range(1, 2 * count, 2):
+        number = struct.pack(">I", stream)
+        frames.append(bytes([0, 0, len(head), 1, 4]) + number + head)
+        frames.append(bytes([0, 0, 4, 3, 0]) + number + struct.pack(">I", 8))
+    return b"".join(frames)
+
+
+def send_all(peer, data):
+    """As far as it is taken."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        peer.sendall(data)
+
+
+def test_flood_of_resets_ends_that_connection_only(server, client):
+    got = b""
     with socket.socket(socket.AF_UNIX) as hostile:
         hostile.settimeout(TIMEOUT_S)
         hostile.connect(server.path)
-        frames = [PREFACE]
-        for stream in range(1, 6000, 2):
-            number = struct.pack(">I", stream)
-            frames.append(bytes([0, 0, len(head), 1, 4]) + number + head)
-            frames.append(bytes([0, 0, 4, 3, 0]) + number + struct.pack(">I", 8))
-        got = b""
-        try:
-            hostile.sendall(b"".join(frames))
+        sender = threading.Thread(target=send_all, args=(hostile, flood_of_resets(40000)))
+        sender.start()
+        with contextlib.suppress(ConnectionResetError):
             while data := hostile.recv(65536):
                 got += data
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        assert bytes([7, 0, 0, 0, 0, 0]) in got  # GOAWAY
+        sender.join()
+    goaway = re.search(rb"\x07\x00\0\0\0\0....(....)", got, re.DOTALL)
+    assert goaway and goaway[1] == struct.pack(">I", ENHANCE_YOUR_CALM)
     assert client.say(b"still here", timeout=TIMEOUT_S) == b"still here"

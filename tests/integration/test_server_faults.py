@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from agxtest.server import children, session_members, wait_for
+from agxtest.server import children, hold, session_members, states, wait_for
 from agxtest.wire import Client, Closed, Http, Polling, Session
 
 SHAPES = ["unary", "stream", "bidi"]
@@ -84,24 +84,21 @@ def test_a_worker_killed_by_bidi_input_ends_the_call(serve_fake):
         ends_with(c, call, "bidi", "WorkerExited")
 
 
-def test_an_answer_sent_before_death_is_an_answer(serve_fake):
+def test_an_answer_sent_before_death_is_an_answer(serve_fake, tmp_path):
     """Even where the server learns of both in the same moment."""
     server = serve_fake()
     with Client(server) as c:
         for size in (0, 150_000):
             worker = server.worker_pid()
-            call = c.start("fake::answer_and_die", size, 0.3)
+            gate = tmp_path / f"gate{size}"
+            call = c.start("fake::answer_and_die", size, str(gate))
             wait_for(lambda: server.health()["calls"] == 1, "the call runs")
-            os.kill(server.pid, signal.SIGSTOP)
-            wait_for(lambda pid=worker: is_zombie(pid), "the worker has ended")
+            hold(server.pid)
+            gate.touch()
+            wait_for(lambda pid=worker: states(pid) == {"Z"}, "the worker has ended")
             os.kill(server.pid, signal.SIGCONT)
             assert c.rest(call) == ([b"x" * size], "unary:result", None)
             wait_for(lambda pid=worker: server.worker_pid() != pid, "another worker is there")
-
-
-def is_zombie(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        return stat.read().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_children_of_a_dead_worker_are_gone(serve_fake):
@@ -128,7 +125,7 @@ def test_many_calls_in_flight_end_soon_when_the_worker_dies(serve_fake):
         begin = time.monotonic()
         ends = {c.event()[1]["call_id"] for _ in range(n)}
         assert len(ends) == n
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 60
         assert c.call("fake::echo", 1) == ("result", [1])
 
 
@@ -199,10 +196,10 @@ def test_a_worker_that_is_no_program_is_told_of(serve, tmp_path):
 
 
 def test_a_worker_that_dies_again_and_again_is_started_later_and_later(serve_fake):
+    began = time.monotonic()
     server = serve_fake(mode="exit3")
-    time.sleep(1.5)
-    starts = server.log().count("worker.gone")
-    assert 3 <= starts <= 8, "50, 100, 200, 400, 800 ms"
+    wait_for(lambda: server.log().count("worker.gone") >= 5, "it is started five times")
+    assert time.monotonic() - began > 0.34  # 0, 50, 100, 200 ms between them
 
 
 # -- clients die
@@ -227,10 +224,10 @@ def test_calls_of_a_session_are_cancelled_when_its_window_is_over(serve_fake):
     client = Session(server)
     client.start("fake::hang")
     wait_for(lambda: server.health()["calls"] == 1, "the call runs")
+    began = time.monotonic()
     client.cut()
-    time.sleep(0.1)
-    assert server.health()["calls"] == 1
     wait_for(lambda: server.health()["calls"] == 0, "the window is over")
+    assert time.monotonic() - began > 0.29
 
 
 def test_a_session_that_says_goodbye_is_gone_at_once(serve_fake):
@@ -260,7 +257,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_message_is_forgotten(serve_fake
 
 
 def test_sigterm_lets_calls_end_in_their_grace(serve_fake):
-    server = serve_fake("--grace", "10s")
+    server = serve_fake("--grace", "60s")
     with Client(server) as c:
         call = c.start("fake::bidi_echo", kind="bidi")
         c.emit("bidi:in", call_id=call, item=1)
@@ -299,8 +296,9 @@ def test_sigterm_ends_calls_of_a_polling_client_too(serve_fake):
     p.start("fake::hang")
     wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     with Http(server) as h:
+        assert h.request("/health")[0] == 200  # the server has the connection
         h.socket.sendall(f"GET {p.url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
-        time.sleep(0.1)
+        server.health()  # came later, and is answered: so the GET has been read
         server.process.send_signal(signal.SIGTERM)
         status, _, body = h.answer()
     assert status == 200
@@ -312,7 +310,7 @@ def test_sigterm_ends_calls_of_a_polling_client_too(serve_fake):
 
 
 def test_a_new_call_after_sigterm_is_refused(serve_fake):
-    server = serve_fake("--grace", "20s")
+    server = serve_fake("--grace", "60s")
     with Client(server) as c:
         call = c.start("fake::bidi_echo", kind="bidi")
         wait_for(lambda: server.health()["calls"] == 1, "the call runs")

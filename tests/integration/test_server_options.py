@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-from agxtest.server import wait_for
+from agxtest.server import TIMEOUT_S, wait_for
 from agxtest.wire import Client
 
 
@@ -17,7 +17,7 @@ def run(*options, env=None):
         [os.environ["AGENTIX_SERVER"], *map(str, options)],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=TIMEOUT_S,
         env=clean | (env or {}),
         check=False,
     )
@@ -103,8 +103,23 @@ def test_a_socket_left_by_a_killed_server_is_taken_over(serve_fake, fake):
         wait_for(lambda: answers(dead.socket_path), "the new server listens")
     finally:
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert not dead.socket_path.exists()
+
+
+def test_a_server_that_can_be_reached_ends_in_order(fake, tmp_path):
+    """TERM in the moment in which it listens, before it has answered anybody."""
+    path = tmp_path / "s"
+    for _ in range(8):
+        process = subprocess.Popen(
+            [os.environ["AGENTIX_SERVER"], "--socket", path, "--worker", fake()],
+            stderr=subprocess.DEVNULL,
+        )
+        while not answers(path) and process.poll() is None:
+            pass
+        process.terminate()
+        assert process.wait(60) == 0
+        assert not path.exists()
 
 
 def answers(path):

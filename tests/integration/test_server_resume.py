@@ -44,6 +44,8 @@ def test_a_unary_result_waits_for_its_client(serve_fake):
         name, payload = s.event()
         assert (name, payload["value"], payload["seq"]) == ("unary:result", ["x"], 1)
         s.ack(done, 1)
+        s.send("40/log,")
+        assert s.receive()[1].startswith(b"40/log,"), "what was before it has arrived too"
         s.cut()
     with back(server, s.hello["session"]) as s:
         assert s.resume((done, 1, 64, 49152), (call, 0, 64, 49152))[1] == [done]
@@ -54,6 +56,7 @@ def test_a_stream_resumes_behind_the_last_item_seen(serve_fake, seen):
     server = serve_fake()
     s = Session(server)
     call = s.start("fake::count", 200, kind="stream")
+    wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     got = [s.event()[1]["value"] for _ in range(seen)]
     s.cut()
     with back(server, s.hello["session"]) as s:
@@ -162,8 +165,10 @@ def test_nothing_is_sent_before_the_resume(serve_fake):
 def test_an_unknown_session_is_a_new_one(serve_fake):
     server = serve_fake("--resume", "50ms")
     s = Session(server)
+    s.start("fake::hang")
+    wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     s.cut()
-    time.sleep(0.3)
+    wait_for(lambda: server.health()["calls"] == 0, "the session is over, and its call with it")
     with back(server, s.hello["session"], resumed=False) as again:
         assert again.hello["session"] != s.hello["session"]
         assert again.call("fake::echo", 1) == ("result", [1])
@@ -189,6 +194,7 @@ def test_a_session_is_only_for_who_knows_its_name(serve_fake):
     server = serve_fake()
     with Session(server) as mine, Session(server) as other:
         call = mine.start("fake::hang")
+        wait_for(lambda: server.health()["calls"] == 1, "the call runs")
         other.emit("cancel", call_id=call)
         other.ack(call, 1)
         other.emit("resume", calls=[[call, 0, 1, 1]])

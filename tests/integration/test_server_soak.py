@@ -6,7 +6,7 @@ AGX_SOAK_CALLS sets how many. The same with the Python worker: tests/compat/test
 import os
 
 import pytest
-from agxtest.server import assert_grows_less, rss_kib
+from agxtest.server import assert_grows_less, rss_kib, wait_for
 from agxtest.wire import Client, Session
 
 CALLS = int(os.environ.get("AGX_SOAK_CALLS", "20000"))
@@ -61,7 +61,7 @@ def test_many_calls_leave_nothing_behind(serve, new):
         before = rss_kib(server.pid), rss_kib(worker), threads(worker)
         descriptors = server.descriptors()
         run_calls(client, CALLS)
-        assert server.health()["calls"] == 0
+        wait_for(lambda: server.health()["calls"] == 0, "the worker has ended what was cancelled")
         assert_grows_less(server.pid, before[0], GROWTH_KIB)
         more_threads = max(0, threads(worker) - before[2])  # at times more calls meet each other
         assert_grows_less(worker, before[1], GROWTH_KIB + THREAD_KIB * more_threads)

@@ -76,11 +76,11 @@ def test_nothing_may_be_said_before_connect(server, packet):
 
 
 def test_a_client_that_does_not_prove_itself_in_time_is_closed(server):
+    begin = time.monotonic()
     with Client(server, connect=False) as c:
-        begin = time.monotonic()
         with pytest.raises(Closed) as closed:
             c.receive()
-        assert closed.value.code == 1008 and 4 < time.monotonic() - begin < 15
+        assert closed.value.code == 1008 and 4 < time.monotonic() - begin < 60
 
 
 def test_who_is_not_proven_cannot_make_the_server_take_large_messages(server):
@@ -100,6 +100,7 @@ def test_who_is_not_proven_cannot_make_the_server_take_large_messages(server):
 
 
 def test_clients_without_proof_are_limited_and_proven_ones_go_on(server):
+    server.worker_pid()  # its start must not take of the time that the others have
     proven = Polling(server, auth=json.dumps({"token": TOKEN}))
     waiting = [Client(server, connect=False) for _ in range(64)]
     with Http(server) as h:

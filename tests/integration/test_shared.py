@@ -97,7 +97,7 @@ def test_channel_annotations():
 
 
 def run(coroutine_):
-    return asyncio.run(asyncio.wait_for(coroutine_, 5))
+    return asyncio.run(asyncio.wait_for(coroutine_, 60))
 
 
 def test_channel_gives_items_in_order_until_it_is_closed():

@@ -28,6 +28,12 @@ READ = {
     "sandbox_id": "agbox.v1.StopSandboxRequest",
     "exec_id": "agbox.v1.CancelExecRequest",
     "active": "agbox.v1.ListActiveExecsRequest",
+    "image": "agentix.v1.RemoveImageRequest",
+    "import": "agentix.v1.ImportImageRequest",
+    "images": "agentix.v1.ListImagesResponse",
+    "inspect": "agentix.v1.InspectImageResponse",
+    "removed": "agentix.v1.PruneImagesResponse",
+    "pull": "agentix.v1.PullImageResponse",
 }
 
 
@@ -76,6 +82,9 @@ def fill(target, leave=()):
 def test_reads_and_writes_every_field(kind):
     # Twice the same state is once in a set; a state that is none says nothing.
     sent = fill(message(READ[kind]), ["from_now", "states", "sandboxes"])
+    if kind == "pull":  # has an image or tells how far it is, without a sandbox
+        sent.ClearField("image")
+        sent.progress.sandbox_id = ""
     back = message(READ[kind])
     back.ParseFromString(echo("read", kind, sent.SerializeToString()))
     assert back == sent
@@ -98,11 +107,11 @@ def test_counts_of_states_are_read():
 
 @pytest.mark.parametrize("kind", READ)
 def test_message_with_nothing_in_it_is_read(kind):
-    if kind == "output":  # has to name a stream
+    if kind in ("output", "image", "removed"):  # have to name a stream, an image, what is gone
         return
     back = message(READ[kind])
     back.ParseFromString(echo("read", kind))
-    assert [f.name for f, _ in back.ListFields() if kind != "stats"] == []
+    assert [f.name for f, _ in back.ListFields() if kind not in ("stats", "inspect")] == []
 
 
 def test_presence_of_an_optional_field_survives():
@@ -183,7 +192,9 @@ def test_status_details():
 def names():
     """Every message that a method takes or gives."""
     found = set()
-    for service in ("agbox.v1.SandboxService", "agentix.v1.ControlService"):
+    for service in (
+        "agbox.v1.SandboxService", "agentix.v1.ControlService", "agentix.v1.ImageService",
+    ):  # fmt: skip
         for method in POOL.FindServiceByName(service).methods:
             found |= {method.input_type.full_name, method.output_type.full_name}
     return sorted(found)

@@ -13,6 +13,7 @@ import pytest
 from worker_peer import Gone, WorkerPeer
 
 SECONDS = float(os.environ.get("AGX_FUZZ_SECONDS", "4"))
+LEAST = 100  # frames, also where that is over before the first worker is ready
 SEED = int(os.environ.get("AGX_FUZZ_SEED", time.time_ns() % 10**9))
 # Endings that a worker chooses: not by a signal, and not by an exception of its own.
 CLEAN = (0,)
@@ -65,7 +66,7 @@ def drain(worker):
 
 def ends_by_itself(worker):
     """The worker has closed a lane: it must end, and say why if it was not its own wish."""
-    code = worker.exit_code(20)
+    code = worker.exit_code()
     assert code in CLEAN, f"exit code {code}: {worker.stderr()}"
 
 
@@ -74,14 +75,14 @@ def alive(worker, number):
     worker.last_id = number
     worker.frames.clear()
     call = worker.start("plain::aadd", 1)
-    assert worker.answer(call, timeout=20)["value"] == 3
+    assert worker.answer(call)["value"] == 3
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02], ids=["sense", "mutations"])
 def test_frames_of_any_content_neither_hang_nor_crash_the_worker(share):
     rng = random.Random(SEED)
     until, sent, ended = time.monotonic() + SECONDS, 0, 0
-    while time.monotonic() < until:
+    while time.monotonic() < until or sent <= LEAST:
         ids = {"next": 1}
         with WorkerPeer() as worker:
             try:
@@ -92,7 +93,7 @@ def test_frames_of_any_content_neither_hang_nor_crash_the_worker(share):
                     worker.send_raw(framed(body), rng.randrange(2))
                     sent += 1
                     drain(worker)
-                    if time.monotonic() > until:
+                    if time.monotonic() > until and sent > LEAST:
                         break
                 alive(worker, 10**9)
             except (Gone, BrokenPipeError, ConnectionResetError):
@@ -100,7 +101,7 @@ def test_frames_of_any_content_neither_hang_nor_crash_the_worker(share):
                 ended += 1
                 ends_by_itself(worker)
     print(f"{sent} frames, {ended} workers ended, seed {SEED}")
-    assert sent > 100
+    assert sent > LEAST
 
 
 def test_every_call_gets_exactly_one_terminal_frame():
@@ -121,7 +122,7 @@ def test_every_call_gets_exactly_one_terminal_frame():
                 worker.send(end, 0)
                 worker.send({"type": "bidi_end_in", "id": number}, 1)
         while open_calls - over:
-            frame = worker.recv(timeout=20)
+            frame = worker.recv()
             if frame["type"] in terminals:
                 assert frame["id"] not in over, frame
                 over.add(frame["id"])
@@ -144,4 +145,4 @@ def test_bytes_that_no_server_sends_end_the_worker_or_are_ignored(data, lane):
         if data in (framed(b""), b"\x05\0\0\0\x80"):
             for sock in worker.socks:
                 sock.close()
-        assert worker.process.wait(20) == 0
+        assert worker.process.wait(60) == 0

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from agxtest.server import children, session_members, wait_for
+from agxtest.server import children, hold, session_members, wait_for
 from agxtest.wire import Client, Closed, Session
 
 HERE = Path(__file__).resolve().parent
@@ -70,7 +70,7 @@ class Call:
 
 def just_sent(client, place, kind, worker):
     """The worker has not read it."""
-    os.kill(worker, signal.SIGSTOP)
+    hold(worker)
     target = {"unary": "unary", "stream": "endless", "bidi": "bidi_deaf"}[kind]
     return Call(client, place, target, str(place), kind=kind), []
 
@@ -123,7 +123,7 @@ def while_input_flows(client, place, kind, worker):
     call = Call(client, place, "bidi", str(place), kind=kind)
     call.send(1, 2, 3)
     call.take(2, 4, 6)
-    os.kill(worker, signal.SIGSTOP)
+    hold(worker)
     call.send(*range(40))
     return call, []
 
@@ -237,7 +237,7 @@ def stop_while_starting(server):
         old = server.kill_worker()
         wait_for(lambda old=old: old not in children(server.pid), "it is gone")
         pid = wait_for(lambda: interpreter_of(server), "another is there")
-        os.kill(pid, signal.SIGSTOP)
+        hold(pid)
         if server.health()["worker"] == "starting":
             return pid
         os.kill(pid, signal.SIGCONT)
@@ -327,7 +327,8 @@ def test_a_killed_server_takes_its_worker_along(serve_python, place, phase, kind
     with Session(server) as client:
         phase(client, place, kind, worker)
         server.process.kill()
-        os.kill(worker, signal.SIGCONT)  # where the phase has stopped it
+        with contextlib.suppress(ProcessLookupError):  # it may have seen the end already
+            os.kill(worker, signal.SIGCONT)  # where the phase has stopped it
         server.stop(signal.SIGKILL, status=-9)  # waits for the worker's processes too
         with contextlib.suppress(ConnectionError), pytest.raises(Closed):
             while True:

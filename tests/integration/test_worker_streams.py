@@ -21,8 +21,8 @@ def worker():
         yield worker
 
 
-def items(worker, call, n, timeout=10):
-    return [worker.recv(timeout, type="stream_item", id=call)["value"] for _ in range(n)]
+def items(worker, call, n):
+    return [worker.recv(type="stream_item", id=call)["value"] for _ in range(n)]
 
 
 def credit(worker, call, n, size=1 << 30, lane=LOOP):
@@ -88,9 +88,7 @@ def test_generator_that_never_awaits_lets_the_loop_run(worker):
     items(worker, call, 100)
     for _ in range(20):
         worker.frames.clear()
-        start = time.monotonic()
         assert worker.call(plain.aadd, 1) == 3
-        assert time.monotonic() - start < 1
     worker.frames.clear()
     worker.send({"type": "cancel", "id": call})
     assert worker.answer(call)["error"]["cancelled"] is True
@@ -120,13 +118,11 @@ def test_worker_that_nobody_reads_holds_its_generators_back(worker):
     items(worker, call, 10)
 
 
-def test_many_slow_streams_run_beside_each_other(worker):
-    calls = [worker.start(shapes.count_slowly, 5, 0.02, kind="stream") for _ in range(200)]
-    start = time.monotonic()
+def test_many_streams_run_beside_each_other(worker):
+    calls = [worker.start(shapes.count_together, 5, 200, kind="stream") for _ in range(200)]
     for call in calls:
         assert items(worker, call, 5) == list(range(5))
         assert worker.answer(call)["type"] == "stream_end"
-    assert time.monotonic() - start < 5
 
 
 def test_failure_in_a_stream_follows_its_items(worker):

@@ -9,6 +9,8 @@
  */
 #include "tests/support/wire.h"
 #include "wire/control_request.h"
+#include "wire/image_request.h"
+#include "wire/image_wire.h"
 #include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
@@ -77,6 +79,64 @@ static int active(struct agx_buf *out, struct agx_str in, struct agx_error **err
     int r = agx_active_request_decode(in, &id, err);
 
     return r < 0 ? r : agx_active_request_encode(out, id);
+}
+
+static int image(struct agx_buf *out, struct agx_str in, struct agx_error **err)
+{
+    _cleanup_free_ char *name = NULL;
+    int r = agx_image_ref_decode(in, &name, err);
+
+    return r < 0 ? r : agx_id_encode(out, name);
+}
+
+static int import(struct agx_buf *out, struct agx_str in, struct agx_error **err)
+{
+    _cleanup_free_ char *name = NULL;
+    struct agx_import_request q;
+    int r = agx_import_request_decode(&q, in, err);
+
+    if (r < 0)
+        return r;
+    name = agx_str_dup(q.name);
+    return agx_import_request_encode(out, name, q.data);
+}
+
+READ(details, struct agx_image_details, agx_image_details_decode, agx_reply_image_details,
+     agx_image_details_done)
+READ(removed, struct agx_images_removed_view, agx_images_removed_decode, agx_reply_images_removed,
+     agx_images_removed_done)
+
+static int images(struct agx_buf *out, struct agx_str in, struct agx_error **err)
+{
+    struct agx_image_views v;
+    int r = agx_image_views_decode(&v, in, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < v.len; i++)
+        r = agx_reply_image(out, &v.items[i]);
+    agx_image_views_done(&v);
+    return r;
+}
+
+/* An image, and what is in it. */
+static int inspect(struct agx_buf *out, struct agx_str in, struct agx_error **err)
+{
+    int r = images(out, in, err);
+
+    return r < 0 ? r : details(out, in, err);
+}
+
+static int pull(struct agx_buf *out, struct agx_str in, struct agx_error **err)
+{
+    struct agx_pull_view v;
+    int r = agx_image_pull_decode(&v, in, err);
+
+    if (r <= 0)
+        return r;
+    r = agx_reply_image_pull(out, &v.pull);
+    agx_pull_view_done(&v);
+    return r;
 }
 
 static int write_sandbox(struct agx_buf *out, struct agx_str in, struct agx_error **err)
@@ -160,6 +220,12 @@ static const struct kind {
     { "read", "sandbox_id", sandbox_id },
     { "read", "exec_id", exec_id },
     { "read", "active", active },
+    { "read", "image", image },
+    { "read", "import", import },
+    { "read", "images", images },
+    { "read", "inspect", inspect },
+    { "read", "removed", removed },
+    { "read", "pull", pull },
     { "write", "sandbox", write_sandbox },
     { "write", "exec", write_exec },
     { "write", "events", write_events },

@@ -17,6 +17,8 @@ import msgpack
 PACKAGE = Path(os.environ["AGENTIX_PACKAGE"]).absolute()
 TARGETS = Path(__file__).resolve().parent / "targets"
 LOOP, THREAD = 0, 1
+# A limit says when a hang is one, no more: a busy machine takes long.
+TIMEOUT_S = 60
 OURS = 3  # flags of our own client: integer keys and one-byte dtypes
 
 
@@ -78,7 +80,7 @@ class WorkerPeer:
     def stderr(self):
         """What the worker has said on its standard error by the time it ended."""
         try:
-            return self.process.communicate(timeout=5)[1].decode(errors="replace")
+            return self.process.communicate(timeout=TIMEOUT_S)[1].decode(errors="replace")
         except (subprocess.TimeoutExpired, ValueError):
             return "the worker has closed a lane and lives on"
 
@@ -130,7 +132,7 @@ class WorkerPeer:
             raise Gone(self.stderr())
         return bool(readable)
 
-    def recv(self, timeout=10, **want):
+    def recv(self, timeout=TIMEOUT_S, **want):
         """The next frame (with these fields); others stay in order."""
         until = time.monotonic() + timeout
         while True:
@@ -160,7 +162,7 @@ class WorkerPeer:
         self.send(frame, lane)
         return self.last_id
 
-    def answer(self, call, timeout=10):
+    def answer(self, call, timeout=TIMEOUT_S):
         """The terminal frame of a call."""
         while True:
             frame = self.recv(timeout, id=call)
@@ -172,7 +174,7 @@ class WorkerPeer:
         frame = self.answer(self.start(target, *args, **options))
         return frame["value"] if frame["type"] == "result" else frame["error"]
 
-    def exit_code(self, timeout=10):
+    def exit_code(self, timeout=TIMEOUT_S):
         """Waits for the end of the process."""
         until = time.monotonic() + timeout
         while self.process.poll() is None and time.monotonic() < until:

@@ -4,7 +4,7 @@ import itertools
 import threading
 
 import pytest
-from agxtest.agbox import refused, state_name, unique
+from agxtest.agbox import CALL_S, refused, state_name, unique
 from agxtest.protos import agbox, agentix
 from agxtest.server import wait_for
 from agxtest.world import FOREVER, TRUE, says
@@ -21,7 +21,7 @@ def fixture_box(shared):
 # -- WatchEvents
 
 
-def watch(client, seconds=20, **fields):
+def watch(client, seconds=CALL_S, **fields):
     return client.control.WatchEvents(seconds=seconds, **fields)
 
 
@@ -99,7 +99,7 @@ OUT, ERR = agentix().OUTPUT_STREAM_STDOUT, agentix().OUTPUT_STREAM_STDERR
 def output(client, exec_id, stream=OUT, **fields):
     """All that a read gives: offset of its first byte, and the bytes."""
     messages = list(
-        client.control.ReadExecOutput(exec_id=exec_id, stream=stream, seconds=20, **fields)
+        client.control.ReadExecOutput(exec_id=exec_id, stream=stream, seconds=CALL_S, **fields)
     )
     if not messages:
         return None
@@ -131,7 +131,7 @@ def test_output_is_read_from_an_offset(shared, box, fields, found):
 def test_output_is_followed_to_the_end_of_the_command(shared, box):
     command = ("sh", "-c", "echo one; cat; echo two; exit 3")
     exec_id = shared.start(box, *command, stdin=True).exec_id
-    stream = shared.control.ReadExecOutput(exec_id=exec_id, stream=OUT, follow=True, seconds=20)
+    stream = shared.control.ReadExecOutput(exec_id=exec_id, stream=OUT, follow=True, seconds=CALL_S)
     assert next(stream).data == b"one\n"
     shared.control.WriteExecInput([{"exec_id": exec_id, "eof": True}])
     assert b"".join(m.data for m in stream) == b"two\n"
@@ -151,7 +151,7 @@ def test_a_long_output_arrives_whole(shared, box):
 def test_of_an_output_past_the_cap_head_and_tail_are_kept(start_daemon, connect):
     client = connect(start_daemon(config={"exec": {"log_head": 1000, "log_tail": 2000}}))
     exec_id = client.run(client.ready(), "print", str(1 << 20)).exec_id
-    messages = list(client.control.ReadExecOutput(exec_id=exec_id, stream=OUT, seconds=20))
+    messages = list(client.control.ReadExecOutput(exec_id=exec_id, stream=OUT, seconds=CALL_S))
     whole = printed(1 << 20)
     for each in messages:
         assert each.data == whole[each.offset : each.offset + len(each.data)]
@@ -358,6 +358,8 @@ def test_the_daemon_counts(start_daemon, connect):
     client.start(box, *FOREVER)
     stream = client.follow(box)
     next(stream)
+    # Those who waited for the sandboxes are gone in their own time.
+    wait_for(lambda: client.control.GetStats().subscribers == 1, "there is one subscriber")
     stats = client.control.GetStats()
     assert stats.pid == daemon.process.pid
     assert stats.backend == "fake"
@@ -373,6 +375,44 @@ def test_the_daemon_counts(start_daemon, connect):
     wait_for(lambda: client.control.GetStats().subscribers == 0, "the subscriber is gone")
 
 
+# -- what a sandbox uses
+
+
+def test_a_sandbox_is_told_with_what_it_uses(shared):
+    box = shared.ready(companion_containers=[{"name": "cache", "image": "fake:1"}])
+    answer = shared.control.GetSandbox(sandbox_id=box)
+    assert answer.sandbox.sandbox_id == box
+    assert answer.use.memory_bytes > 0
+    assert not answer.use.HasField("disk_limit_bytes")
+    assert answer.use.io_written_bytes == 0 and answer.use.HasField("io_written_bytes")
+    assert [c.name for c in answer.companions] == ["cache"]
+    assert answer.companions[0].use.pids > 0
+    assert answer.use_error == ""
+
+
+def test_what_is_stopped_uses_its_disk_alone(shared):
+    use = shared.control.GetSandbox(sandbox_id=shared.stopped()).use
+    assert [field.name for field, _ in use.ListFields()] == ["disk_bytes"]
+
+
+def test_what_is_deleted_uses_nothing(shared):
+    answer = shared.control.GetSandbox(sandbox_id=shared.deleted())
+    assert state_name(answer.sandbox.state) == "DELETED"
+    assert not answer.HasField("use") and answer.use_error == ""
+
+
+def test_a_use_that_cannot_be_had_is_said(shared):
+    box = shared.ready(labels={"fake.use": "fail UNAVAILABLE the engine is away"})
+    answer = shared.control.GetSandbox(sandbox_id=box)
+    assert state_name(answer.sandbox.state) == "READY"
+    assert not answer.HasField("use") and answer.use_error == "the engine is away"
+
+
+def test_use_of_a_sandbox_that_nobody_has(shared):
+    found = refused(shared.control.GetSandbox, sandbox_id="no-such-box")
+    assert found.code == "NOT_FOUND"
+
+
 # -- a copy of the store
 
 
@@ -382,7 +422,7 @@ def test_a_backup_restores(start_daemon, connect, tmp_path):
     box = client.ready(labels={"kept": "yes"})
     client.run(box, *TRUE)
     history = client.history(box)
-    stored = b"".join(m.data for m in client.control.Backup(seconds=20))
+    stored = b"".join(m.data for m in client.control.Backup(seconds=CALL_S))
     later = client.ready()
     daemon.stop()
     (data,) = daemon.data.rglob("data.mdb")
@@ -400,9 +440,9 @@ def test_a_backup_restores(start_daemon, connect, tmp_path):
 def test_health_is_told(shared):
     stub = health_pb2_grpc.HealthStub(shared.channel)
     for service in ("", "agbox.v1.SandboxService", "agentix.v1.ControlService"):
-        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)
+        answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=CALL_S)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
-    found = refused(stub.Check, health_pb2.HealthCheckRequest(service="nobody"), timeout=10)
+    found = refused(stub.Check, health_pb2.HealthCheckRequest(service="nobody"), timeout=CALL_S)
     assert found.code == "NOT_FOUND"
 
 

@@ -151,7 +151,7 @@ def test_an_ended_command_cannot_be_cancelled(shared, box):
 
 
 def test_a_second_cancel_is_accepted_without_an_event(start_daemon, mode, connect):
-    client = connect(start_daemon(mode, config={"exec": {"grace": "2s"}}))
+    client = connect(start_daemon(mode, config={"exec": {"grace": "10s"}}))
     box = client.ready()
     exec_id = client.start(box, *STUBBORN).exec_id
     assert client.box.CancelExec(exec_id=exec_id).accepted

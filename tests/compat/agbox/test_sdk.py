@@ -30,7 +30,8 @@ def fixture_use(socket):
 
     def run(function, **options):
         async def whole():
-            async with AgentsSandboxClient(**options) as client:
+            # Its default of 5 s for a call is short on a machine with other work.
+            async with AgentsSandboxClient(**({"timeout_seconds": 60} | options)) as client:
                 assert client.socket_path == str(socket)
                 return await function(client)
 

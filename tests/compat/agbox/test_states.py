@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from agxtest.agbox import refused, state_name, unique
+from agxtest.agbox import CALL_S, refused, state_name, unique
 from agxtest.protos import agbox
 from agxtest.world import FOREVER, TRUE
 
@@ -195,6 +195,7 @@ def test_a_delete_during_a_stop_ends_deleted(shared, shared_daemon):
     sandbox_id = shared.ready()
     stop = shared_daemon.world.hold("stop", sandbox_id)
     shared.box.StopSandbox(sandbox_id=sandbox_id)
+    stop.begun()  # the answer to the stop may be there before
     shared.box.DeleteSandbox(sandbox_id=sandbox_id)
     stop.release()
     events = shared.until(sandbox_id, agbox().SANDBOX_DELETED)
@@ -248,11 +249,14 @@ def test_a_delete_ends_the_commands_first(shared):
 def test_methods_that_nobody_has_are_unimplemented(shared):
     for path in ("/agbox.v1.SandboxService/Nothing", "/nobody.v1.Service/Ping", "/"):
         call = shared.channel.unary_unary(path)
-        assert refused(call, b"", timeout=10).code == "UNIMPLEMENTED"
+        assert refused(call, b"", timeout=CALL_S).code == "UNIMPLEMENTED"
 
 
 def test_bytes_that_are_no_message_are_refused(shared):
     call = shared.channel.unary_unary("/agbox.v1.SandboxService/GetSandbox")
-    assert refused(call, b"\x0a\xff", timeout=10).code in ("INTERNAL", "INVALID_ARGUMENT")
+    assert refused(call, b"\x0a\xff", timeout=CALL_S).code in ("INTERNAL", "INVALID_ARGUMENT")
     call = shared.channel.unary_unary("/agbox.v1.SandboxService/GetSandbox")
-    assert refused(call, b"\x0a\x02\xff\xfe", timeout=10).code in ("INTERNAL", "INVALID_ARGUMENT")
+    assert refused(call, b"\x0a\x02\xff\xfe", timeout=CALL_S).code in (
+        "INTERNAL",
+        "INVALID_ARGUMENT",
+    )

@@ -15,6 +15,7 @@ def mark(place: str, phase: str) -> None:
 
 async def stay(place: str, phase: str) -> None:
     """Until it is cancelled, of which it tells too."""
+    await asyncio.sleep(0)  # a turn of the loop, in which items leave the process
     mark(place, phase)
     try:
         await asyncio.sleep(600)

@@ -13,6 +13,7 @@ import time
 from agentix import Channel
 
 seen = []
+all_are_here = asyncio.Event()
 variable = contextvars.ContextVar("variable", default="unset")
 
 
@@ -56,6 +57,18 @@ def too_many():
 def block(seconds: float, value=None):
     time.sleep(seconds)
     return value
+
+
+def block_until(path: str, value=None):
+    """Holds its thread until there is such a file."""
+    seen.append("blocked")
+    while not os.path.exists(path):
+        time.sleep(0.005)
+    return value
+
+
+async def how_many_blocked() -> int:
+    return seen.count("blocked")
 
 
 def thread_name():
@@ -231,8 +244,8 @@ async def survive_cancel():
 
 
 def spin_for_ever():
-    seen.append("started")
     try:
+        seen.append("started")  # in here: who reads it may cancel before the next instruction
         while True:
             time.sleep(0.001)
     except asyncio.CancelledError:
@@ -273,6 +286,16 @@ async def count(n: int):
 async def count_slowly(n: int, seconds: float = 0.001):
     for i in range(n):
         await asyncio.sleep(seconds)
+        yield i
+
+
+async def count_together(n: int, others: int):
+    """Begins to count when so many of it run."""
+    seen.append("together")
+    if seen.count("together") == others:
+        all_are_here.set()
+    await all_are_here.wait()
+    for i in range(n):
         yield i
 
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	pb "agentix.dev/api/agboxv1"
 	"agentix.dev/compat/conn"
@@ -33,6 +32,9 @@ func await(c *conn.Client, id string, target pb.SandboxState) {
 	if got.Sandbox.State == target {
 		conn.Print("state", target.String())
 		return
+	}
+	if got.Sandbox.State == pb.SandboxState_SANDBOX_STATE_FAILED {
+		check("wait", fmt.Errorf("failed: %s", got.Sandbox.ErrorMessage))
 	}
 	err = c.Follow(background, id, got.Sandbox.LastEventSequence, func(e *pb.SandboxEvent) (bool, error) {
 		if e.SandboxState == pb.SandboxState_SANDBOX_STATE_FAILED {
@@ -74,12 +76,10 @@ func follow(ctx context.Context, c *conn.Client, id string) (*pb.ExecStatus, err
 	return current, err
 }
 
-// interrupted asks for the end of the command, for a second at most; the code is that of the signal,
-// or the command's own where it had ended before.
+// interrupted asks for the end of the command; the code is that of the signal, or the command's own
+// where it had ended before.
 func interrupted(c *conn.Client, id string, number syscall.Signal) int {
-	ctx, cancel := context.WithTimeout(background, time.Second)
-	defer cancel()
-	_, err := c.CancelExec(ctx, &pb.CancelExecRequest{ExecId: id})
+	_, err := c.CancelExec(background, &pb.CancelExecRequest{ExecId: id})
 	if err != nil && conn.RefusalOf(err).Reason == "EXEC_ALREADY_TERMINAL" {
 		got, err := c.GetExec(background, &pb.GetExecRequest{ExecId: id})
 		check("get", err)

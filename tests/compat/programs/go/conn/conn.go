@@ -20,7 +20,7 @@ import (
 )
 
 // Timeout is what a unary call gets whose context has no deadline.
-const Timeout = 5 * time.Second
+const Timeout = 60 * time.Second
 
 // Client is one channel.
 type Client struct {

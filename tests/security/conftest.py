@@ -1,0 +1,45 @@
+"""Fixtures for the tests here."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / "support" / "py"), str(TESTS / "integration")]
+
+from agxtest.fixtures import *  # noqa: F403, E402 (the path comes first)
+from escapes import World  # noqa: E402
+from inside import STAGES, mount_of, neighbour  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "deadline(seconds): how long the test may take")
+
+
+@pytest.fixture(name="world", scope="session")
+def fixture_world():
+    world = World()
+    yield world
+    world.close()
+
+
+@pytest.fixture(name="stage", scope="session")
+def fixture_stage(tmp_path_factory):
+    """A daemon with the backend that AGX_BACKEND names, and the image with the probe in it."""
+    stage = STAGES[os.environ["AGX_BACKEND"]](tmp_path_factory.mktemp("daemon"))
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(name="box", scope="session")
+def fixture_box(stage, world):
+    """With a directory of the host's that is only to be read."""
+    return stage.ready(mounts=[mount_of(world)])
+
+
+@pytest.fixture(name="neighbour", scope="session")
+def fixture_neighbour(stage, world):
+    """Attempts know where it is."""
+    world.names |= neighbour(stage)

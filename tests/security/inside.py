@@ -1,0 +1,93 @@
+"""The sandboxes in which attempts are made, by backend."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import docker_fixtures
+from agxtest import images
+from agxtest.agbox import Client
+from agxtest.daemon import NativeDaemon
+from agxtest.server import wait_for
+from escapes import PROBE
+
+IMAGE = "agx-probe:1"
+PIDS = 200  # a fork bomb should not have to be a large one
+# Where these stand in the image.
+SHARED = "/shared"
+PLACES = {
+    "setuid": "/probe-setuid",
+    "device": "/device",
+    "link": f"{SHARED}/link",
+    "kept": f"{SHARED}/kept",
+    "mounted_setuid": f"{SHARED}/probe-setuid",
+    "mounted_device": f"{SHARED}/device",
+}
+NEIGHBOUR_PORT = 4000
+
+
+def mount_of(world):
+    return {"source": str(world.shared), "target": SHARED}
+
+
+def said(stage, run):
+    """What a command wrote."""
+    pieces = stage.client.control.ReadExecOutput(exec_id=run.exec_id, stream=1)
+    return b"".join(piece.data for piece in pieces).decode(errors="replace")
+
+
+def neighbour(stage):
+    """Where another sandbox has a server."""
+    other = stage.ready()
+    stage.client.start(other, "nc", "-ll", "-p", str(NEIGHBOUR_PORT), "-e", "true")
+    listens = f"netstat -ltn | grep -q :{NEIGHBOUR_PORT}"
+    wait_for(lambda: stage.runs(other, "sh", "-c", listens) == 0, "the neighbour listens", 60)
+    address = said(stage, stage.client.run(other, "hostname", "-i")).split()[0]
+    return {"neighbour": address, "neighbour_port": NEIGHBOUR_PORT}
+
+
+def tree():
+    """busybox, the probe, the probe as a setuid program of root's, and a device."""
+    made = images.busybox()
+    made.copy(PROBE, "probe")
+    made.file("probe-setuid", Path(PROBE).read_bytes(), 0o4755)
+    made.device("device", 1, 11)
+    return made.finish()
+
+
+class DockerStage(docker_fixtures.Stage):
+    def __init__(self, directory):
+        super().__init__(directory, "agentix", {"docker": {"pids": PIDS}})
+        self.engine.load(IMAGE, tree())
+
+    @property
+    def image(self):
+        return IMAGE
+
+
+class NativeStage:
+    def __init__(self, directory, config=None):
+        self.daemon = NativeDaemon(directory, config={"native": {"pids": PIDS} | (config or {})})
+        self.client = Client(self.daemon.channel())
+        subprocess.run(
+            [os.environ["AGENTIX"], "image", "import", "-", "--name", IMAGE],
+            input=tree(),
+            env=self.daemon.env,
+            check=True,
+        )
+
+    def ready(self, **spec):
+        return self.client.ready(image=IMAGE, **spec)
+
+    def runs(self, sandbox_id, *command):
+        """The exit code of a command there."""
+        return self.client.run(sandbox_id, *command).exit_code
+
+    def close(self):
+        for each in self.client.box.ListSandboxes().sandboxes:
+            self.client.deleted(each.sandbox_id)
+        self.client.close()
+        self.daemon.close()
+
+
+STAGES = {"docker": DockerStage, "native": NativeStage}

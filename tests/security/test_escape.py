@@ -1,0 +1,34 @@
+"""Attempts to get out of a sandbox, or to see too much: none succeeds, and each would have."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from escapes import ATTEMPTS, unguarded
+from inside import PLACES, said
+
+BACKEND = os.environ["AGX_BACKEND"]
+MINE = [a for a in ATTEMPTS if BACKEND in a.backends]
+
+
+@pytest.mark.parametrize("attempt", MINE, ids=str)
+@pytest.mark.usefixtures("neighbour")
+def test_attempt_is_held(stage, box, world, attempt):
+    """First without a guard, where it must succeed: an attempt that cannot would prove nothing."""
+    if not attempt.needs or Path(attempt.needs).exists():
+        status, output = unguarded(world, attempt)
+        assert status == 0, f"it does not even succeed unguarded: {output}"
+    run = stage.client.run(box, "/probe", attempt.name, world.argument(attempt, **PLACES))
+    assert run.exit_code == 1, said(stage, run)
+
+
+def test_signals_to_init_do_no_more_than_end_the_sandbox(stage):
+    """All but those that ask it to end, which root of the sandbox may: it is its own sandbox."""
+    victim = stage.ready()
+    asks = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+    numbers = " ".join(str(n) for n in range(1, 65) if n not in asks)
+    run = stage.client.run(victim, "sh", "-c", f"for n in {numbers}; do kill -$n 1 || exit 3; done")
+    assert run.exit_code == 0, said(stage, run)
+    assert stage.runs(victim, "true") == 0
+    stage.client.deleted(victim)

@@ -1,0 +1,100 @@
+"""Attempts that the machine's own kernel has no part for, on one that has: Debian's, in emulation.
+
+There, too, an attempt succeeds unguarded and in a sandbox without the guards that hold it, and is
+held in a whole one and by each of its guards alone. The guest has no Python: its shell runs the
+daemon, the client and unguard.c, and says what came of each.
+"""
+
+import os
+import re
+import shutil
+
+import pytest
+from agxtest import guest
+from escapes import ATTEMPTS
+from guards import left_out
+from inside import IMAGE, tree
+
+# And some others, for this kernel is another one in much: its control groups are of version 2.
+SAMPLE = ("mount", "bpf", "keyctl", "io-uring", "core-pattern", "cgroup", "ptrace")
+CHOSEN = [a for a in ATTEMPTS if a.needs or str(a) in SAMPLE]
+
+START = """
+export HOME=/data XDG_RUNTIME_DIR=/run XDG_DATA_HOME=/data AGENTIX_AUTOSTART=0
+mkdir /data/init
+cp {unguard} /data/init/agentix-init
+ln -s {init} /data/init/real
+echo 'native: {{init: /data/init/agentix-init, ready: 1}}' >/data/config.yaml
+{agentixd} --foreground --backend native --config /data/config.yaml >/data/log 2>&1 &
+until {agentix} image import /images/probe.tar --name {image} >>/data/log 2>&1; do sleep 1; done
+unguarded() {{  # LABEL NAME ARGUMENT
+    echo "@ $1 unguarded $(unshare -m probe "$2" "$3" | tail -n 1)"
+}}
+made() {{  # SANDBOX GUARD...
+    each=$1
+    shift
+    echo -n "$*" >/data/init/off
+    {agentix} sandbox create --image {image} --sandbox-id "$each" >>/data/log 2>&1
+}}
+inside() {{  # SANDBOX LABEL WHAT NAME ARGUMENT
+    echo "@ $2 $3 $({agentix} exec run "$1" -- /probe "$4" "$5" | tail -n 1)"
+}}
+gone() {{
+    {agentix} sandbox delete "$1" >>/data/log 2>&1
+}}
+"""
+
+
+def script():
+    """Sandboxes in which nothing succeeds serve several attempts."""
+    lines, kept = [], {}
+
+    def held(attempt, off, what):
+        if off not in kept:
+            kept[off] = f"kept-{len(kept)}"
+            lines.append(f"made {kept[off]} {left_out(off)}")
+        lines.append(f"inside {kept[off]} {attempt} {what} {attempt.name} '{attempt.argument}'")
+
+    for a in CHOSEN:
+        lines.append(f"unguarded {a} {a.name} '{a.argument}'")
+        held(a, frozenset(), "whole")
+        lines.append(f"made open-{a} {left_out(a.guards)}")
+        lines.append(f"inside open-{a} {a} open {a.name} '{a.argument}'")
+        lines.append(f"gone open-{a}")
+        for each in a.guards:
+            held(a, frozenset(a.guards) - {each}, each)
+    return "\n".join(lines) + "\ncat /data/log\n"
+
+
+@pytest.fixture(name="said", scope="module")
+def fixture_said(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("guest")
+    archive = directory / "probe.tar"
+    archive.write_bytes(tree())
+    # Programs of ours know each other by the paths that they have here.
+    files = {path: path for path in os.environ["GUEST_FILES"].split(":")}
+    files["/images/probe.tar"] = archive
+    files["/bin/probe"] = os.environ["AGX_PROBE"]
+    start = START.format(
+        image=IMAGE,
+        unguard=os.environ["AGX_UNGUARD"],
+        init=os.environ["AGENTIX_INIT"],
+        agentix=os.environ["AGENTIX"],
+        agentixd=os.environ["AGENTIXD"],
+    )
+    try:
+        machine = guest.Guest(directory, files=files)
+        output = machine.run({"attempts": start + script()})["attempts"].output
+    except guest.CannotRun as why:
+        pytest.skip(str(why))
+    finally:
+        shutil.rmtree(directory)  # pytest would keep it, and it is large
+    print(output)
+    return {(m[0], m[1]): m[2] for m in re.findall(r"^@ (\S+) (\S+) (.*)$", output, re.M)}
+
+
+@pytest.mark.parametrize("attempt", CHOSEN, ids=str)
+def test_attempt_is_held_by_its_guards_on_another_kernel(said, attempt):
+    expected = {"unguarded": "OUT", "whole": "HELD", "open": "OUT"}
+    expected |= dict.fromkeys(attempt.guards, "HELD")
+    assert {what: said.get((str(attempt), what)) for what in expected} == expected
