@@ -172,6 +172,12 @@ def percentile_us(report, percent):
     raise BenchError(f"ghz gave no p{percent}")
 
 
+def ping_p999(bench, daemon, seconds):
+    """How long all but one of 1,000 Pings take at the most, one after the other."""
+    load = [bench.program("bench/rpc_load"), daemon.socket, "/agbox.v1.SandboxService/Ping"]
+    return float(run([*load, seconds, 1]).split()[3])
+
+
 def create(bench, daemon, count):
     """Makes sandboxes, and returns when they are accepted."""
     method = "agbox.v1.SandboxService.CreateSandbox"

@@ -65,8 +65,13 @@ class Bench:
         self.deferred.append(function)
 
     def clean_up(self):
-        while self.deferred:
-            self.deferred.pop()()
+        """Everything, also where one of them fails."""
+        try:
+            while self.deferred:
+                self.deferred.pop()()
+        finally:
+            if self.deferred:
+                self.clean_up()
 
     def temporary_directory(self):
         """The path of a directory that lives as long as the figure."""

@@ -77,23 +77,39 @@ static int drain(struct crowd *c, struct line *l, struct agx_error **err)
     return 0;
 }
 
+/* What came for one subscription may have been read by a look at another of its connection. */
+static bool any_ready(const struct crowd *c)
+{
+    for (size_t i = 0; i < c->n_lines; i++)
+        for (size_t k = 0; k < c->lines[i].n; k++)
+            if (agx_rpc_reply_ready(c->lines[i].replies[k]))
+                return true;
+    return false;
+}
+
+static int wait_for_more(const struct crowd *c, struct agx_error **err)
+{
+    struct pollfd fds[CONNS_MAX];
+
+    for (size_t i = 0; i < c->n_lines; i++)
+        fds[i] = (struct pollfd){ .fd = agx_rpc_client_fd(c->lines[i].client),
+                                  .events = agx_rpc_client_events(c->lines[i].client) };
+    return poll(fds, c->n_lines, -1) < 0 ? agx_error_set(err, AGX_INTERNAL, "poll failed") : 0;
+}
+
 /* Until `wanted` events have come in all. */
 static int collect(struct crowd *c, uint64_t wanted, struct agx_error **err)
 {
-    struct pollfd fds[CONNS_MAX];
     int r = 0;
 
-    while (r == 0 && c->got < wanted) {
-        for (size_t i = 0; i < c->n_lines; i++)
-            fds[i] =
-                (struct pollfd){ .fd = agx_rpc_client_fd(c->lines[i].client), .events = POLLIN };
-        if (poll(fds, c->n_lines, -1) < 0)
-            return agx_error_set(err, AGX_INTERNAL, "poll failed");
+    for (;;) {
         for (size_t i = 0; r == 0 && i < c->n_lines; i++)
-            if (fds[i].revents)
-                r = drain(c, &c->lines[i], err);
+            r = drain(c, &c->lines[i], err);
+        if (r < 0 || c->got >= wanted)
+            return r;
+        if (!any_ready(c))
+            r = wait_for_more(c, err);
     }
-    return r;
 }
 
 static int open_all(struct crowd *c, size_t n, struct agx_error **err)

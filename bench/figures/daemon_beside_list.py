@@ -2,9 +2,7 @@
 
 import subprocess
 
-from measure import run
-
-from daemon import Ours, create, started, tools
+from daemon import Ours, create, ping_p999, started, tools
 
 UNIT = "us"
 BAR = None
@@ -20,11 +18,7 @@ def setup(bench):
     bench.defer(process.wait)
     bench.defer(process.kill)
 
-    def measure_one(daemon, seconds):
-        load = [bench.program("bench/rpc_load"), daemon.socket, "/agbox.v1.SandboxService/Ping"]
-        return float(run([*load, seconds, 1]).split()[3])
-
     return (
-        lambda seconds: measure_one(busy, seconds),
-        lambda seconds: measure_one(free, seconds),
+        lambda seconds: ping_p999(bench, busy, seconds),
+        lambda seconds: ping_p999(bench, free, seconds),
     )

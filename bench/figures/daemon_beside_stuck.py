@@ -1,8 +1,6 @@
 """Ping, one by one, while the creates of 1,000 sandboxes hang: the 99.9th percentile."""
 
-from measure import run
-
-from daemon import Ours, create, started
+from daemon import Ours, create, ping_p999, started
 
 UNIT = "us"
 BAR = None
@@ -13,11 +11,7 @@ def setup(bench):
     stuck.script("create * hang")
     create(bench, stuck, 1000)
 
-    def measure_one(daemon, seconds):
-        load = [bench.program("bench/rpc_load"), daemon.socket, "/agbox.v1.SandboxService/Ping"]
-        return float(run([*load, seconds, 1]).split()[3])
-
     return (
-        lambda seconds: measure_one(stuck, seconds),
-        lambda seconds: measure_one(free, seconds),
+        lambda seconds: ping_p999(bench, stuck, seconds),
+        lambda seconds: ping_p999(bench, free, seconds),
     )

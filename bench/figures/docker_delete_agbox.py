@@ -1,0 +1,10 @@
+"""Delete of a READY sandbox, p50; peer: agents-sandbox."""
+
+from docker import agbox_pair
+
+UNIT = "ms"
+BAR = "ratio <= 1"
+
+
+def setup(bench):
+    return agbox_pair(bench, (3, 1), what="delete")

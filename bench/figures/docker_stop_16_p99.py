@@ -1,0 +1,10 @@
+"""Stop of a sandbox whose main process ends on TERM, 16 at a time, p99; peer: docker stop -t 5."""
+
+from docker import pair
+
+UNIT = "ms"
+BAR = None
+
+
+def setup(bench):
+    return pair(bench, 99, (16, 16), what="stop", at_once=16)

@@ -1,0 +1,10 @@
+"""Stop of a sandbox whose main process ends on TERM, p50; peer: docker stop -t 5."""
+
+from native import pair
+
+UNIT = "ms"
+BAR = None
+
+
+def setup(bench):
+    return pair(bench, 50, (30, 3), (3, 1), what="stop")
