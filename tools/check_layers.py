@@ -14,7 +14,8 @@ LAYERS = [
     ["agentix"],  # include/agentix, the installed headers: they stand on nothing of ours
     ["base"],
     ["loop", "codec", "core"],
-    ["wire", "image"],
+    ["wire", "fetch"],
+    ["image"],
     ["store", "backend", "bundle"],
     ["rpc"],
     ["daemon", "runtime", "worker", "client"],
@@ -22,10 +23,13 @@ LAYERS = [
 ]
 
 # Each is an executable of its own: what it needs from another belongs in a layer below both.
-PROGRAMS = {"daemon", "init", "runtime", "worker", "cli"}
+PROGRAMS = {"daemon", "init", "forward", "runtime", "worker", "cli"}
 
 # Folders that stand outside the order, and all that they may include.
-NARROW = {"init": ["init/", "base/", "codec/initproto"]}
+NARROW = {
+    "init": ["init/", "base/", "codec/initproto"],
+    "forward": ["forward/", "base/"],
+}
 
 # Headers that only these files may include: pattern of the header, pattern of the file, reason.
 DOORS = [

@@ -6,6 +6,7 @@ happened.
 
 import asyncio
 import os
+import socket
 import sys
 import time
 
@@ -20,10 +21,11 @@ def say(shape: str, text: str) -> None:
 async def main(url: str) -> None:
     async with RuntimeClient(url) as client:
         start = time.perf_counter()
-        there = await client.remote(words.where)
+        pid, host = await client.remote(words.where)
         taken = (time.perf_counter() - start) * 1000
-        them = f"from process {there['pid']} (we are {os.getpid()})"
-        say("connect", f"first result after {taken:.1f} ms, {them}")
+        them = f"from process {pid} on '{host}'"
+        us = f"we are {os.getpid()} on '{socket.gethostname()}'"
+        say("connect", f"first result after {taken:.1f} ms, {them} ({us})")
 
         word = await client.remote(words.longest, ["a", "bundle", "of"])
         say("unary", f"longest(['a', 'bundle', 'of']) -> {word!r}")

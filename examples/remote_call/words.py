@@ -1,14 +1,15 @@
 """What runs on the other side: plain functions, in a module that the server finds with --path."""
 
 import os
+import socket
 from collections.abc import AsyncIterator
 
 from agentix import Channel
 
 
-async def where() -> dict[str, int]:
+async def where() -> tuple[int, str]:
     """Unary: one call, one result."""
-    return {"pid": os.getpid()}
+    return os.getpid(), socket.gethostname()
 
 
 def longest(words: list[str]) -> str:

@@ -16,6 +16,8 @@
 
 #include "base/banned.h"
 
+enum { GRACE_MS = 4000 }; /* for calls that are under way at the end */
+
 extern const unsigned char echo_set[];
 extern const size_t echo_set_len;
 
@@ -236,7 +238,7 @@ static void on_shutdown(void *user, int signo, unsigned count)
 
     (void)signo;
     if (count == 1)
-        agx_rpc_server_stop(app->server, 1000, on_stopped, app);
+        agx_rpc_server_stop(app->server, GRACE_MS, on_stopped, app);
     else
         agx_loop_stop(app->loop);
 }
