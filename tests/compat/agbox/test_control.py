@@ -129,7 +129,7 @@ def test_output_is_read_from_an_offset(shared, box, fields, found):
 
 
 def begins(stream, wanted):
-    """Whether what a stream brings next is this; how many messages it comes in is nobody's promise."""
+    """Whether a stream brings this next; in how many messages it comes is nobody's promise."""
     found = b""
     while len(found) < len(wanted):
         found += next(stream).data
