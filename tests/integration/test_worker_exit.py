@@ -56,8 +56,9 @@ def test_other_ends_of_the_process(worker):
 
 def test_results_before_an_exit_are_not_lost(worker):
     worker.call(plain.add, 1)
+    assert worker.call(shapes.calls_in_flight, lane=THREAD) == 1  # found and prepared, it is quick
     calls = [worker.start(plain.add, i, lane=THREAD) for i in range(50)]
-    worker.start(shapes.leave, lane=THREAD)
+    worker.start(shapes.leave_as_the_last, lane=THREAD)
     for i, call in enumerate(calls):
         assert worker.answer(call)["value"] == i + 2
 

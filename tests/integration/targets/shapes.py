@@ -188,6 +188,17 @@ def the_worker():
     return next(o for o in gc.get_objects() if type(o).__name__ == "Glue").worker
 
 
+def calls_in_flight() -> int:
+    return the_worker().active
+
+
+def leave_as_the_last(code=3):
+    """When every other call has its answer, written or not."""
+    while calls_in_flight() > 1:
+        time.sleep(0.001)
+    sys.exit(code)
+
+
 def drain(place, seconds):
     """What the worker does before its process ends."""
     worker = the_worker()
