@@ -2,7 +2,6 @@
 
 import os
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ def test_what_does_not_exist_or_fit(client):
 def test_a_cancel_in_each_shape_frees_the_worker(server, kind):
     with Session(server) as client:
         call = client.start(f"c:functions::{KINDS[kind]}", kind=kind)
-        time.sleep(0.1)
+        wait_for(lambda: server.health()["calls"] == 1, "the worker has the call")
         client.emit("cancel", call_id=call)
         _, end, error = client.rest(call)
         assert (end, error["type"], error["cancelled"]) == (f"{kind}:error", "Cancelled", True)
@@ -78,7 +77,7 @@ def test_a_crash_ends_the_worker_and_not_the_server(server, kind, function, code
     old = server.worker_pid()
     with Session(server) as victim, Client(server) as culprit:
         call = victim.start(f"c:functions::{KINDS[kind]}", kind=kind)
-        time.sleep(0.1)
+        wait_for(lambda: server.health()["calls"] == 1, "the worker has the victim's call")
         assert culprit.call(f"c:functions::{function}")[1]["type"] == "WorkerExited"
         _, end, error = victim.rest(call)
         assert (end, error["type"], error["returncode"]) == (f"{kind}:error", "WorkerExited", code)
