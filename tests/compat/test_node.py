@@ -26,7 +26,7 @@ def fixture_javascript(node, peer_node):
             [node, HERE / "programs" / program, peer_node / "node_modules", url, transport],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=160,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from agxtest.wire import Client, Closed, Http, Polling, Session
@@ -102,7 +103,8 @@ def test_who_is_not_proven_cannot_make_the_server_take_large_messages(server):
 def test_clients_without_proof_are_limited_and_proven_ones_go_on(server):
     server.worker_pid()  # its start must not take of the time that the others have
     proven = Polling(server, auth=json.dumps({"token": TOKEN}))
-    waiting = [Client(server, connect=False) for _ in range(64)]
+    with ThreadPoolExecutor(64) as pool:  # at once: they have five seconds to prove themselves
+        waiting = list(pool.map(lambda _: Client(server, connect=False), range(64)))
     with Http(server) as h:
         assert h.request("/socket.io/?EIO=4&transport=polling")[0] == 401
     with Client(server, headers=HEADER) as c:

@@ -303,7 +303,7 @@ def test_client_that_answers_no_ping_is_dropped_and_one_that_does_is_kept(start)
 
 
 def test_polling_client_gets_its_pings(start):
-    with Raw(start(100, 5000)) as raw:
+    with Raw(start(100, 60000)) as raw:
         sid = handshake(raw)
         for _ in range(3):
             assert raw.request(f"/socket.io/?EIO=4&sid={sid}")[2] == b"2"
@@ -311,7 +311,7 @@ def test_polling_client_gets_its_pings(start):
 
 
 def test_pipelined_requests_are_answered_in_order_also_behind_a_waiting_one(start):
-    with Raw(start(100, 5000)) as raw:
+    with Raw(start(100, 60000)) as raw:
         sid = handshake(raw)
         raw.socket.sendall(
             f"GET /socket.io/?EIO=4&sid={sid} HTTP/1.1\r\nHost: h\r\n\r\n"

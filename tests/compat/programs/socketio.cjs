@@ -45,7 +45,7 @@ function run(main) {
   setTimeout(() => {
     console.error(`no answer to ${[...pending.keys()]}`);
     process.exit(1);
-  }, 50000).unref();
+  }, 150000).unref();
   new Promise((resolve, reject) => {
     socket.on("connect", resolve);
     socket.on("connect_error", reject);
