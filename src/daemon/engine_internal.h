@@ -57,7 +57,8 @@ struct agx_engine {
     struct agx_look *look; /* at all */
     uint64_t looks;        /* how many were begun */
     unsigned look_failures;
-    bool recovered; /* one look at all has succeeded */
+    bool look_again; /* there were news while one was under way */
+    bool recovered;  /* one look at all has succeeded */
     struct agx_alarm look_due;
     struct agx_write *writes;
     struct agx_removal *removals;

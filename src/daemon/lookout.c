@@ -3,7 +3,7 @@
  *
  * A look is numbered when it begins. What changed after that (u->touched) is not judged by it: the
  * backend may have been asked before. What is unsettled (a commit or an operation under way) is not
- * judged either, but looked at again soon.
+ * judged either, but looked at again soon: when it is READY.
  */
 #include "daemon/lookout.h"
 
@@ -86,8 +86,12 @@ static void judge(struct agx_unit *u, const struct agx_backend_seen *seen, uint6
 
     u->seen = number;
     if (u->touched >= number || is_unsettled(u)) {
-        if (u->sandbox.life.phase == AGX_PHASE_READY && seen->primary != AGX_SEEN_RUNNING)
+        if (seen->primary == AGX_SEEN_RUNNING)
+            return;
+        if (u->sandbox.life.phase == AGX_PHASE_READY)
             agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
+        else
+            u->down_early = true;
         return;
     }
     if (!u->reconciled) {
@@ -150,7 +154,7 @@ static void on_look_due(struct agx_alarm *a)
 
 static void schedule(struct agx_engine *e)
 {
-    uint64_t ms = e->config.look_ms;
+    uint64_t ms = e->look_again ? 1 : e->config.look_ms;
 
     if (e->look_failures > 0)
         ms = AGX_MIN(ms, agx_backoff_ms(e->look_failures - 1, e->config.retry_first_ms,
@@ -231,6 +235,7 @@ static void look(struct agx_engine *e, struct agx_unit *u)
 static void look_at_all(struct agx_engine *e)
 {
     assert(!e->look);
+    e->look_again = false;
     look(e, NULL);
 }
 
@@ -238,7 +243,10 @@ static void on_look_again(struct agx_alarm *a)
 {
     struct agx_unit *u = container_of(a, struct agx_unit, again);
 
-    if (!u->look)
+    /* The backend may have answered the look under way before there was the news. */
+    if (u->look)
+        agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
+    else
         look(u->engine, u);
 }
 
@@ -254,6 +262,9 @@ void agx_lookout_reset(struct agx_unit *u)
     if (u->companion_watches)
         memset(u->companion_watches, 0,
                u->sandbox.life.companions_len * sizeof(*u->companion_watches));
+    if (u->down_early && u->sandbox.life.phase == AGX_PHASE_READY)
+        agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
+    u->down_early = false;
 }
 
 static void on_news(void *user, const char *sandbox_id)
@@ -263,7 +274,9 @@ static void on_news(void *user, const char *sandbox_id)
 
     if (u && u->born)
         agx_lookout_unit(u, 1);
-    else if (!sandbox_id && !e->look)
+    else if (!sandbox_id && e->look)
+        e->look_again = true; /* the one under way may have been answered before */
+    else if (!sandbox_id)
         agx_engine_alarm(e, &e->look_due, 1, on_look_due);
 }
 

@@ -88,6 +88,7 @@ struct agx_unit {
     uint64_t touched; /* the number of looks at its last change: older ones say nothing of it */
     uint64_t seen;    /* the newest look that found it */
     bool reconciled;  /* what was stored has been held against the backend */
+    bool down_early;  /* a look found it down before it was READY: the next is due then */
 };
 
 /* Takes the sandbox's contents; in the map, not born. */

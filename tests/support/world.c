@@ -127,6 +127,8 @@ static void take_effect(struct world_op *op, struct world_box *box)
         box->seen = AGX_SEEN_RUNNING;
         box->companions_len = AGX_MIN(op->companions_len, sizeof(box->companions));
         memset(box->companions, AGX_SEEN_RUNNING, sizeof(box->companions));
+        if (op->verb == AGX_DO_CREATE && op->w->stillborn)
+            box->seen = AGX_SEEN_EXITED;
         break;
     case AGX_DO_DELETE:
         box->seen = AGX_SEEN_MISSING;

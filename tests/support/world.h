@@ -36,6 +36,7 @@ struct world {
     /* What goes wrong, from now on. */
     bool hold[AGX_DO_COUNT];     /* operations that hang */
     bool deaf;                   /* a cancel is not heard */
+    bool stillborn;              /* what is created dies before the create is done */
     unsigned fail[AGX_DO_COUNT]; /* so many fail */
     bool hold_starts;            /* of commands */
     bool refuse_starts;

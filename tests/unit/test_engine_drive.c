@@ -294,6 +294,75 @@ TEST(a_look_that_began_before_a_create_says_nothing_of_it)
     fixture_close(&f);
 }
 
+/* Waits until one more look at a sandbox was answered than `before`. */
+static void until_looked(struct fixture *f, unsigned before)
+{
+    UNTIL(f, f->world->n_looks > before);
+}
+
+TEST(a_death_that_is_told_of_before_the_create_is_done_is_not_forgotten)
+{
+    struct fixture f;
+    unsigned looks;
+
+    fixture_open(&f);
+    until_looked(&f, 0); /* the one at all */
+    looks = f.world->n_looks;
+    f.world->hold[AGX_DO_CREATE] = f.world->stillborn = true;
+    (void)ask_create(&f, "box1");
+    UNTIL(&f, world_box(f.world, "box1"));
+    world_die(f.world, "box1", AGX_SEEN_EXITED);
+    until_looked(&f, looks);
+    ASSERT_INT(AGX_PHASE_CREATING, phase_of(&f, "box1"));
+    world_release(f.world, "box1");
+    UNTIL(&f, world_box(f.world, "box1")->n[AGX_DO_REVIVE] == 1);
+    ASSERT_INT(AGX_PHASE_READY, phase_of(&f, "box1"));
+    fixture_close(&f);
+}
+
+TEST(a_death_that_is_told_of_during_a_look_is_looked_at)
+{
+    struct fixture f;
+    unsigned calls, looks;
+
+    fixture_open(&f);
+    make_ready(&f, "box1");
+    fixture_settle(&f);
+    looks = f.world->n_looks;
+    calls = f.world->n_calls;
+    f.world->hold_looks = true;
+    world_news(f.world, "box1");
+    UNTIL(&f, f.world->n_calls > calls);
+    f.world->hold_looks = false;
+    world_news(f.world, "box1"); /* of its death, which the look has not seen */
+    fixture_settle(&f);
+    world_release(f.world, "box1");
+    until_looked(&f, looks);
+    world_box(f.world, "box1")->seen = AGX_SEEN_EXITED;
+    UNTIL(&f, world_box(f.world, "box1")->n[AGX_DO_REVIVE] == 1);
+    fixture_close(&f);
+}
+
+TEST(news_of_all_during_a_look_at_all_are_looked_at)
+{
+    struct fixture f;
+    unsigned looks;
+
+    fixture_prepare(&f);
+    f.world->hold_looks = true;
+    fixture_open_engine(&f);
+    make_ready(&f, "box1");
+    f.world->hold_looks = false;
+    looks = f.world->n_looks;
+    world_news(f.world, NULL);
+    fixture_settle(&f);
+    world_release(f.world, "");
+    until_looked(&f, looks);
+    world_box(f.world, "box1")->seen = AGX_SEEN_EXITED;
+    UNTIL(&f, world_box(f.world, "box1")->n[AGX_DO_REVIVE] == 1);
+    fixture_close(&f);
+}
+
 TEST(companions_are_reported_once_for_each_change)
 {
     struct fixture f;
