@@ -140,6 +140,17 @@ TEST(a_main_process_dies_as_its_rule_says)
     test_stage_close(&s);
 }
 
+TEST(whoever_scripts_hears_the_answer_behind_any_number_of_news)
+{
+    struct test_stage s;
+
+    test_stage_open(&s);
+    test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
+    test_fake_script(&s.world, "now die box-1\nnow oom box-1\nnow die box-1");
+    ASSERT_INT(AGX_SEEN_EXITED, test_backend_seen(s.b, s.sb.id));
+    test_stage_close(&s);
+}
+
 TEST(commands_are_lost_with_the_main_process)
 {
     struct test_command c;

@@ -18,7 +18,7 @@ struct agx_fake_config {
 };
 #define AGX_FAKE_CONFIG_INIT                                                                       \
     {                                                                                              \
-        .ping_ms = 5000, .retry_first_ms = 20, .retry_max_ms = 2000                                \
+        .ping_ms = 30000, .retry_first_ms = 20, .retry_max_ms = 2000                               \
     }
 
 /* Returns at once; calls made before the world is reached wait for it. */

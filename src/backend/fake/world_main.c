@@ -23,7 +23,7 @@
 #include "base/banned.h"
 
 /* A world ends at once; a machine with much to do may take a while to let it. */
-#define STOP_TRIES 3000
+#define STOP_TRIES 11000
 #define STOP_PAUSE_MS 5
 
 static const char usage[] =
@@ -258,19 +258,25 @@ static int read_answer(int fd, struct agx_error **err)
     _cleanup_buf_ struct agx_buf in = AGX_BUF_INIT(AGX_FAKE_MESSAGE_MAX);
     struct agx_fake_in m;
     size_t used;
+    int r;
 
-    while (agx_fake_in_open(&m, agx_buf_peek(&in), &used) == 0) {
+    while ((r = agx_fake_in_open(&m, agx_buf_peek(&in), &used)) >= 0) {
         uint8_t bytes[4096];
-        ssize_t n = read(fd, bytes, sizeof(bytes));
+        ssize_t n;
 
+        if (r > 0 && m.kind != AGX_FAKE_NEWS)
+            break;
+        if (r > 0) { /* of the effect that we asked for, or of others */
+            agx_buf_consume(&in, used);
+            continue;
+        }
+        n = read(fd, bytes, sizeof(bytes));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0 || agx_buf_append(&in, agx_str_bytes(bytes, (size_t)n)) < 0)
             return agx_error_set(err, AGX_UNAVAILABLE, "the world did not answer");
-        if (agx_fake_in_open(&m, agx_buf_peek(&in), &used) > 0 && m.kind == AGX_FAKE_NEWS)
-            agx_buf_consume(&in, used); /* of the effect that we asked for */
     }
-    if (m.kind == AGX_FAKE_DONE) {
+    if (r > 0 && m.kind == AGX_FAKE_DONE) {
         uint64_t code = agx_fake_in_u64(&m);
         struct agx_str text = agx_fake_in_str(&m);
 
