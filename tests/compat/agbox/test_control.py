@@ -289,8 +289,10 @@ def test_a_wait_ends_when_the_state_is_reached(shared, shared_daemon):
     early = shared.control.WaitSandbox(sandbox_id=sandbox_id, timeout={"nanos": 50_000_000})
     assert early.timed_out
     assert state_name(early.sandbox.state) == "PENDING"
-    threading.Timer(0.05, hold.release).start()
+    release = threading.Timer(0.05, hold.release)
+    release.start()
     answer = shared.control.WaitSandbox(sandbox_id=sandbox_id)
+    release.join()
     assert not answer.timed_out
     assert state_name(answer.sandbox.state) == "READY"
     at_once = shared.control.WaitSandbox(sandbox_id=sandbox_id, timeout={})

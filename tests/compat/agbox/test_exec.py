@@ -151,12 +151,13 @@ def test_an_ended_command_cannot_be_cancelled(shared, box):
 
 
 def test_a_second_cancel_is_accepted_without_an_event(start_daemon, mode, connect):
-    client = connect(start_daemon(mode, config={"exec": {"grace": "10s"}}))
+    client = connect(start_daemon(mode, config={"exec": {"grace": "10m"}}))
     box = client.ready()
     exec_id = client.start(box, *STUBBORN).exec_id
     assert client.box.CancelExec(exec_id=exec_id).accepted
     assert client.exec(exec_id).state == agbox().EXEC_STATE_RUNNING
     assert client.box.CancelExec(exec_id=exec_id).accepted
+    client.box.StopSandbox(sandbox_id=box)  # which has no patience with it
     assert client.ended(exec_id).state == agbox().EXEC_STATE_CANCELLED
     types = [e.event_type for e in client.history(box)]
     assert types.count(agbox().EXEC_CANCELLED) == 1

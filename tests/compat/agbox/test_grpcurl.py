@@ -60,7 +60,7 @@ def test_a_stream_is_read_until_its_time_is_up(grpcurl):
     grpcurl("agentix.v1.ControlService/WaitSandbox", data={"sandbox_id": "curled"})
     told = grpcurl(
         f"{service}/SubscribeSandboxEvents",
-        options=["-max-time", "5"],
+        options=["-max-time", "15"],  # in which it also connects and asks for descriptions
         data={"sandbox_id": "curled"},
         status=64 + 4,
     )

@@ -239,7 +239,10 @@ class Daemon:
             print(f"---- log of agentixd\n{self.log()[-8000:]}")
 
     def channel(self):
-        return grpc.insecure_channel(f"unix://{self.socket}")
+        # A connection of its own: channels to the same target would share one, also with those
+        # that have not heard yet that their daemon was killed.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        return grpc.insecure_channel(f"unix://{self.socket}", options=options)
 
 
 class DockerPlace(Place):
