@@ -90,10 +90,24 @@ void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *erro
     agx_error_free(error);
 }
 
+static void on_news(uv_timer_t *timer)
+{
+    pull_news(container_of(timer, struct pull, timer));
+}
+
+void pull_news_soon(struct pull *p)
+{
+    /* A step that is due tells them, too, or is the end. */
+    if (!uv_is_active((uv_handle_t *)&p->timer))
+        (void)uv_timer_start(&p->timer, on_news, agx_wanted_due_ms(&p->wanted), 0);
+}
+
 void pull_news(struct pull *p)
 {
     if (agx_wanted_is_due(&p->wanted))
         agx_wanted_tell(&p->wanted, &p->progress);
+    else
+        pull_news_soon(p);
 }
 
 /* ---- the beginning ---- */

@@ -92,9 +92,12 @@ static inline struct pull *pull_next(const struct agx_puller *puller, const stru
 /* Tells all; takes `error`, borrows `image`. The pull is gone afterwards. */
 void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *error);
 
-/* Something has changed: progress is told, unless that was a moment ago. The pull may be gone
- * afterwards. */
+/* Something has changed: progress is told, now or, where that was done a moment ago, in a moment.
+ * The pull may be gone afterwards. */
 void pull_news(struct pull *p);
+
+/* The same in a turn of its own: the pull is still there. */
+void pull_news_soon(struct pull *p);
 
 /* `step` runs in a turn of its own. */
 void pull_later(struct pull *p, uv_timer_cb step);

@@ -97,8 +97,10 @@ static int on_piece(void *user, struct agx_str bytes, struct agx_error **err)
     struct pull_layer *l = user;
     int r = agx_spool_write(l->spool, bytes, err);
 
-    if (r >= 0)
+    if (r >= 0) {
         l->pull->progress.bytes_done += bytes.len;
+        pull_news_soon(l->pull);
+    }
     return r;
 }
 

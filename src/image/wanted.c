@@ -69,10 +69,16 @@ void agx_wanted_join(struct agx_wanted *w, struct agx_want *want)
 
 /* ---- news ---- */
 
+uint64_t agx_wanted_due_ms(const struct agx_wanted *w)
+{
+    uint64_t passed = uv_now(agx_loop_uv(w->list->loop)) - w->told_ms;
+
+    return w->told_ms == 0 || passed >= w->list->progress_ms ? 0 : w->list->progress_ms - passed;
+}
+
 bool agx_wanted_is_due(const struct agx_wanted *w)
 {
-    return w->told_ms == 0 ||
-           uv_now(agx_loop_uv(w->list->loop)) - w->told_ms >= w->list->progress_ms;
+    return agx_wanted_due_ms(w) == 0;
 }
 
 void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p)

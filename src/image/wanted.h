@@ -55,6 +55,9 @@ void agx_wanted_join(struct agx_wanted *w, struct agx_want *want);
 
 /* Was progress told long enough ago, or never? */
 bool agx_wanted_is_due(const struct agx_wanted *w);
+
+/* How long it is until then; 0: it is. */
+uint64_t agx_wanted_due_ms(const struct agx_wanted *w);
 void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p);
 /* `tell` is called for each; who comes meanwhile finds nothing to join. */
 void agx_wanted_end(struct agx_wanted *w, void (*tell)(struct agx_want *want, void *context),

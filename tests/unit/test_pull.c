@@ -313,6 +313,33 @@ TEST(pull_brings_an_image_with_all_its_layers)
     teardown(&f);
 }
 
+TEST(pull_tells_how_far_it_is_while_the_bytes_of_a_layer_come)
+{
+    struct fixture f;
+    struct parts p;
+    const struct want *w;
+    struct agx_str bytes;
+    char head[100];
+
+    setup(&f);
+    p = add_image(&f, "one", FILES("a"));
+    p.layers[0]->held = true;
+    w = start(&f, 0, false, "x:one");
+    UNTIL(&f, p.layers[0]->conn);
+    bytes = agx_buf_peek(&p.layers[0]->bytes);
+    (void)snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", bytes.len);
+    test_httpd_send(p.layers[0]->conn, agx_str_from(head));
+    test_httpd_send(p.layers[0]->conn, (struct agx_str){ bytes.ptr, 100 });
+    UNTIL(&f, w->progress.bytes_done == 100);
+    ASSERT_UINT(bytes.len, w->progress.bytes_total);
+    ASSERT_UINT(1, w->progress.layers_total);
+    ASSERT_UINT(0, w->progress.layers_done);
+    test_httpd_send(p.layers[0]->conn, agx_str_skip(bytes, 100));
+    UNTIL(&f, w->n_done > 0);
+    ASSERT_INT(AGX_OK, w->code);
+    teardown(&f);
+}
+
 TEST(pull_of_what_is_there_is_asked_for_only_by_pull)
 {
     struct fixture f;
