@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 from agxtest.cli import TIMEOUT_S, interrupt
-from agxtest.fake_daemon import Refusal
+from agxtest.fake_daemon import Refusal, until_over
 from agxtest.server import wait_for
 from cli_fixtures import fixture_cli, fixture_fake  # noqa: F401
 
@@ -185,7 +185,7 @@ def test_list_is_a_table_of_all_pages(cli, fake):
             next_page_token=str(number + 1) if number < 2 else ""
         )
         box = handle(fake, f"box-{number}", labels={"b": "2", "a": "1"})
-        box.created_at.seconds, box.state_changed_at.seconds = now - 330, now - 7300
+        box.created_at.seconds, box.state_changed_at.seconds = now - 300, now - 7200
         response.sandboxes.append(box)
         return response
 
@@ -362,15 +362,14 @@ def test_events_end_at_the_newest_or_go_on(cli, fake):
     fake.methods["GetSandbox"] = lambda request, context: fake.messages.GetSandboxResponse(
         sandbox=handle(fake, last_event_sequence=3)
     )
-    hold = threading.Event()
 
-    def subscribe(request, _context):
+    def subscribe(request, context):
         for sequence in range(request.from_sequence + 1, 4):
             yield make_event(fake, sequence)
         details = fake.messages.ExecEventDetails(exec_id="ex-1", exit_code=7, exec_state=3)
         details.error_code, details.error_message = "EXEC_RUN_FAILED", "\x1b[1m"
         yield make_event(fake, 4, "EXEC_FAILED", exec=details)
-        hold.wait(60)
+        until_over(context)
 
     fake.methods["SubscribeSandboxEvents"] = subscribe
     done = cli.run("sandbox", "events", "box-1")
@@ -389,17 +388,16 @@ def test_events_end_at_the_newest_or_go_on(cli, fake):
     )
     follower.terminate()
     follower.communicate()
-    hold.set()
 
 
 def test_events_of_all_go_on_where_they_were_when_the_daemon_comes_back(cli, fake):
-    def watch(request, _context):
+    def watch(request, context):
         after = request.after_position
         yield fake.messages.WatchEventsResponse(position=after or 10)
         yield fake.messages.WatchEventsResponse(
             position=(after or 10) + 1, event=make_event(fake, (after or 10) + 1)
         )
-        time.sleep(20)
+        until_over(context)
 
     fake.methods["WatchEvents"] = watch
     follower = cli.start("sandbox", "events", "--label", "a=b")
@@ -415,7 +413,7 @@ def test_events_of_all_go_on_where_they_were_when_the_daemon_comes_back(cli, fak
 
 
 def test_events_of_all_tell_how_far_a_pull_is(cli, fake):
-    def watch(_request, _context):
+    def watch(_request, context):
         pull = fake.messages.PullProgress(
             sandbox_id="box-1",
             image="debian:12",
@@ -427,7 +425,7 @@ def test_events_of_all_tell_how_far_a_pull_is(cli, fake):
         yield fake.messages.WatchEventsResponse(position=10)
         yield fake.messages.WatchEventsResponse(position=10, pull=pull)
         yield fake.messages.WatchEventsResponse(position=11, event=make_event(fake, 11))
-        time.sleep(20)
+        until_over(context)
 
     fake.methods["WatchEvents"] = watch
     follower = cli.start("sandbox", "events")
@@ -443,9 +441,9 @@ def test_events_of_all_tell_how_far_a_pull_is(cli, fake):
 def test_wait_goes_on_when_the_daemon_comes_back(cli, fake):
     began = threading.Event()
 
-    def stuck(_request, _context):
+    def stuck(_request, context):
         began.set()
-        time.sleep(20)
+        until_over(context)
 
     fake.methods["WaitSandbox"] = stuck
     process = cli.start("sandbox", "wait", "box-1")

@@ -106,7 +106,7 @@ def check_calls(lines):
 def test_it_calls_into_a_sandbox_twice_and_leaves_nothing(machine):
     for _ in range(2):
         lines = run(machine)
-        assert list(lines) == ["sandbox", "server", *CALLS, "delete"]
+        assert list(lines) == ["sandbox", "server", *CALLS, "delete"], lines
         assert re.fullmatch(
             r"'demo' made in [\d.]+ ms, by agentixd, without an engine", lines["sandbox"]
         )
@@ -131,7 +131,7 @@ def test_where_there_can_be_no_sandbox_it_says_why_and_calls_all_the_same(machin
         prefix = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
         why = "CAP_NET_ADMIN"
     lines = run(machine, *prefix)
-    assert list(lines) == ["native", "server", *CALLS]
+    assert list(lines) == ["native", "server", *CALLS], lines
     assert lines["native"].startswith("no sandbox: ") and why in lines["native"]
     server = re.search(r"in no sandbox; process (\d+)$", lines["server"])[1]
     worker, client = re.search(r"process (\d+) on .*we are (\d+) on", lines["connect"]).groups()

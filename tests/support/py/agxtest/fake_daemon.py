@@ -6,6 +6,7 @@ returns an answer, or yields several.
 
 import subprocess
 import tempfile
+import threading
 from concurrent import futures
 from pathlib import Path
 
@@ -153,6 +154,13 @@ class Handler(grpc.GenericRpcHandler):
         }
         kind, behaviour = kinds[method.client_streaming, method.server_streaming]
         return kind(behaviour, request_type.FromString, to_bytes)
+
+
+def until_over(context):
+    """A call that lasts until its client, or the daemon, is gone."""
+    over = threading.Event()
+    if context.add_callback(over.set):
+        over.wait()
 
 
 def to_bytes(message):
