@@ -23,6 +23,8 @@ struct stage {
     const char *made, *seen;
     struct test_httpd_conn *stream;
     unsigned n_made, n_streams, n_seen, n_detached;
+    const char *kill_made, *kill_seen; /* the same of a kill, whose id is k1 */
+    unsigned n_kills, n_kills_seen;
     char body[4096]; /* of the last exec that was made */
 };
 
@@ -50,11 +52,31 @@ static void serve_start(struct stage *s, const struct test_httpd_request *q)
         test_httpd_answer(q->conn, s->start_status, "{\"message\":\"cannot start it\"}");
 }
 
+/* Only a kill asks for no streams. */
+static bool is_kill(const struct test_httpd_request *q)
+{
+    return !memmem(q->body.ptr, q->body.len, "Attach", 6);
+}
+
+static void serve_kill(struct stage *s, const struct test_httpd_request *q)
+{
+    s->n_kills++;
+    (void)snprintf(s->body, sizeof(s->body), "%.*s", AGX_STR_ARG(q->body));
+    test_httpd_answer(q->conn, s->kill_made ? 201 : 500, s->kill_made ? s->kill_made : "{}");
+}
+
 static void serve(void *user, const struct test_httpd_request *q)
 {
     struct stage *s = user;
 
-    if (test_httpd_is(q, "POST", "/v1.41/containers/box/exec")) {
+    if (test_httpd_is(q, "POST", "/v1.41/containers/box/exec") && is_kill(q)) {
+        serve_kill(s, q);
+    } else if (test_httpd_is(q, "POST", "/v1.41/exec/k1/start")) {
+        serve_start(s, q);
+    } else if (test_httpd_is(q, "GET", "/v1.41/exec/k1/json")) {
+        s->n_kills_seen++;
+        test_httpd_answer(q->conn, 200, s->kill_seen);
+    } else if (test_httpd_is(q, "POST", "/v1.41/containers/box/exec")) {
         s->n_made++;
         (void)snprintf(s->body, sizeof(s->body), "%.*s", AGX_STR_ARG(q->body));
         test_httpd_answer(q->conn, s->make_status, s->made);
@@ -157,6 +179,8 @@ static void setup(struct stage *s)
     *s = (struct stage){ .make_status = 201,
                          .start_status = 101,
                          .made = "{\"Id\":\"e1\"}",
+                         .kill_made = "{\"Id\":\"k1\"}",
+                         .kill_seen = "{\"Running\":true,\"ExitCode\":null}",
                          .seen = "{\"Running\":true,\"ExitCode\":null}" };
     test_docker_open(&s->d, serve, s);
     s->b = (struct agx_backend){ .ops = &stage_ops, .loop = s->d.loop };
@@ -354,6 +378,104 @@ TEST(kill_is_a_second_exec_and_the_end_of_the_first_is_its_answer)
     test_wait(s.b.loop, &r.n_done, 1);
     ASSERT_INT(AGX_OK, r.code);
     ASSERT_INT(AGX_OK, test_command_kill(&s.b, s.sb.id, "exec-none", 0).code);
+    test_command_done(&c);
+    teardown(&s);
+}
+
+/* The engine said that it runs before it had a process; or the kill itself could not run. */
+TEST(kill_that_ended_before_its_command_is_sent_again)
+{
+    static const char *const made[] = { "{\"Id\":\"k1\"}", "{\"Name\":\"k1\"}", NULL };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(made); i++) {
+        struct test_reply r = { 0 };
+        struct test_command c;
+        struct stage s;
+
+        setup(&s);
+        up(&s);
+        begin(&s, &c, "true");
+        test_wait(s.b.loop, &c.n_begun, 1);
+        s.kill_made = made[i];
+        s.kill_seen = "{\"Running\":false,\"ExitCode\":0}";
+        ASSERT_OK(
+            agx_backend_exec_kill(&s.b, s.sb.id, "exec-1", 250, test_reply_done, &r, &r.op, NULL));
+        test_wait(s.b.loop, &s.n_kills, 3);
+        ASSERT_UINT(0, r.n_done + c.n_end);
+        s.seen = "{\"Running\":false,\"ExitCode\":143}";
+        test_httpd_hang_up(s.stream);
+        ASSERT_INT(143, test_command_wait(&s.b, &c));
+        test_wait(s.b.loop, &r.n_done, 1);
+        test_command_done(&c);
+        teardown(&s);
+    }
+}
+
+TEST(kill_that_is_at_it_is_left_alone_and_a_second_one_has_its_own_grace)
+{
+    struct test_reply r[2] = { { 0 } };
+    struct test_command c;
+    struct stage s;
+
+    setup(&s);
+    up(&s);
+    begin(&s, &c, "true");
+    test_wait(s.b.loop, &c.n_begun, 1);
+    ASSERT_OK(agx_backend_exec_kill(&s.b, s.sb.id, "exec-1", 5000, test_reply_done, &r[0], &r[0].op,
+                                    NULL));
+    test_wait(s.b.loop, &s.n_kills_seen, 3);
+    ASSERT_UINT(1, s.n_kills);
+    ASSERT_OK(agx_backend_exec_kill(&s.b, s.sb.id, "exec-1", 250, test_reply_done, &r[1], &r[1].op,
+                                    NULL));
+    test_wait(s.b.loop, &s.n_kills, 2);
+    ASSERT_NOT_NULL(strstr(s.body, "\"exec-1;\",\"3\""));
+    s.seen = "{\"Running\":false,\"ExitCode\":137}";
+    test_httpd_hang_up(s.stream);
+    ASSERT_INT(137, test_command_wait(&s.b, &c));
+    for (size_t i = 0; i < 2; i++)
+        test_wait(s.b.loop, &r[i].n_done, 1);
+    test_command_done(&c);
+    teardown(&s);
+}
+
+TEST(command_that_the_engine_was_about_to_start_is_not_unknown)
+{
+    struct test_command c;
+    struct stage s;
+
+    setup(&s);
+    up(&s);
+    begin(&s, &c, "true");
+    test_wait(s.b.loop, &c.n_begun, 1);
+    down(&s);
+    s.seen = "{\"Running\":false,\"ExitCode\":null}";
+    up(&s);
+    s.n_seen = 0;
+    test_command_start(&s.b, &s.sb, &c, true, false);
+    test_wait(s.b.loop, &s.n_seen, 2);
+    s.seen = "{\"Running\":true,\"ExitCode\":null}";
+    test_wait(s.b.loop, &c.n_begun, 1);
+    s.seen = "{\"Running\":false,\"ExitCode\":3}";
+    ASSERT_INT(3, test_command_wait(&s.b, &c));
+    test_command_done(&c);
+    teardown(&s);
+}
+
+TEST(command_that_was_noted_and_never_started_is_unknown)
+{
+    struct test_command c;
+    struct stage s;
+
+    setup(&s);
+    up(&s);
+    begin(&s, &c, "true");
+    test_wait(s.b.loop, &c.n_begun, 1);
+    down(&s);
+    s.seen = "{\"Running\":false,\"ExitCode\":null}";
+    up(&s);
+    test_command_start(&s.b, &s.sb, &c, true, false);
+    test_wait(s.b.loop, &c.n_end, 1);
+    ASSERT_UINT(1, c.n_unknown);
     test_command_done(&c);
     teardown(&s);
 }

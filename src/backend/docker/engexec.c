@@ -103,7 +103,7 @@ static bool needs_watch(const struct agx_engexec *x)
     for (size_t at = 0; agx_map_next(&x->cmds, &at, NULL, &value);) {
         const struct agx_engexec_cmd *c = value;
 
-        if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED)
+        if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED || agx_engexec_cmd_is_killed(c))
             return true;
     }
     return false;
@@ -139,6 +139,8 @@ static void on_watch(uv_timer_t *t)
 
         if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED)
             agx_engexec_cmd_look(c);
+        if (agx_engexec_cmd_is_killed(c))
+            agx_engexec_cmd_kill_look(c);
     }
     agx_engexec_watch(x);
 }

@@ -1,8 +1,8 @@
 /*
  * engexec_cmd.c: one command, by an exec of the engine's.
  *
- * At most one call is under way for a command, and beside it its streams. Whether it has ended is
- * asked when its streams end, and while we do not have them.
+ * At most one call is under way for a command, and beside it its streams and a call for its kill.
+ * Whether it has ended is asked when its streams end, and while we do not have them.
  */
 #include "backend/docker/engexec_internal.h"
 
@@ -10,6 +10,10 @@
 #include "core/text.h"
 
 #include "base/banned.h"
+
+/* In turns of the watch: how often a kill is looked at; and for how long a command that was noted
+ * and not started may yet be started: the engine says that it runs somewhat after it took it. */
+enum { KILL_REST = 5, DOUBTS_MAX = 20 };
 
 static struct agx_str id_of(const struct agx_engexec_cmd *c)
 {
@@ -35,6 +39,8 @@ void agx_engexec_cmd_free(struct agx_engexec_cmd *c)
 {
     (void)agx_map_remove(&c->link->cmds, id_of(c));
     agx_docker_cancel(c->call);
+    agx_docker_cancel(c->kill_call);
+    free(c->killer);
     c->hijack = agx_docker_hijack_close(c->hijack);
     agx_buf_done(&c->input);
     agx_error_free(c->error);
@@ -112,6 +118,8 @@ static void on_looked(void *user, const struct agx_docker_answer *answer, struct
         exited(c, (int32_t)json_integer_value(code));
     else if (!error && c->error) /* it was never started, and this is why */
         refused(c, AGX_TAKE_PTR(c->error));
+    else if (c->state == ENGEXEC_NOTED && !error && c->doubts < DOUBTS_MAX)
+        c->doubts++; /* it is asked again */
     else
         forgotten(c, error); /* nor by the daemon that noted it */
     agx_engexec_watch(c->link);
@@ -269,29 +277,67 @@ void agx_engexec_cmd_feed(struct agx_engexec_cmd *c)
 
 /* ---- kill ---- */
 
-/* A second exec, of which we need not hear again: the first one ends when nobody is left. Whoever
- * waits for that asks again when it failed. */
+/*
+ * A second exec; the first one ends when nobody is left. The engine says that a command runs before
+ * there is a process of it, and a kill that finds nobody ends: so the kill is looked at, and
+ * another one is started when it has ended, or could not be started, and the command has not.
+ */
+bool agx_engexec_cmd_is_killed(const struct agx_engexec_cmd *c)
+{
+    return c->kill_wanted && (c->state == ENGEXEC_RUNNING || c->state == ENGEXEC_ENDING);
+}
+
+/* Takes the error. */
+static void kill_rests(struct agx_engexec_cmd *c, struct agx_error *error)
+{
+    if (error) {
+        free(c->killer);
+        c->killer = NULL;
+        agx_error_free(error);
+    }
+    c->kill_rest = KILL_REST;
+    if (c->kill_due && agx_engexec_cmd_is_killed(c))
+        agx_engexec_cmd_kill(c);
+    agx_engexec_watch(c->link);
+}
+
 static void on_killer_started(void *user, const struct agx_docker_answer *answer,
                               struct agx_error *error)
 {
-    (void)user;
+    struct agx_engexec_cmd *c = user;
+
     (void)answer;
-    agx_error_free(error);
+    c->kill_call = NULL;
+    kill_rests(c, error);
 }
 
-static void on_killer_made(void *user, const struct agx_docker_answer *answer,
-                           struct agx_error *error)
+static int start_killer(struct agx_engexec_cmd *c, struct agx_error **err)
 {
-    const char *id = json_string_value(json_object_get(answer->json, "Id"));
-    _cleanup_free_ char *path = id ? agx_docker_path("/exec/%s/start", id) : NULL;
+    _cleanup_free_ char *path = agx_docker_path("/exec/%s/start", c->killer);
     _cleanup_json_ json_t *body = json_pack("{s:b}", "Detach", 1);
     const struct agx_docker_request q = {
         .method = "POST", .path = path, .what = "start a kill", .body = body
     };
 
-    agx_error_free(error);
-    if (path)
-        (void)!agx_docker_call(user, &q, on_killer_started, NULL, NULL, NULL);
+    return agx_docker_call(c->link->engine, &q, on_killer_started, c, &c->kill_call, err);
+}
+
+static void on_killer_made(void *user, const struct agx_docker_answer *answer,
+                           struct agx_error *error)
+{
+    struct agx_engexec_cmd *c = user;
+    int r = error ? -(int)error->code : 0;
+
+    c->kill_call = NULL;
+    if (r == 0)
+        r = agx_text_set(&c->killer, json_string_value(json_object_get(answer->json, "Id")),
+                         &error);
+    if (r == 0 && !c->killer)
+        r = agx_error_set(&error, AGX_DATA_LOSS, "the engine made a kill without an id");
+    if (r == 0)
+        r = start_killer(c, &error);
+    if (r < 0)
+        kill_rests(c, error);
 }
 
 void agx_engexec_cmd_kill(struct agx_engexec_cmd *c)
@@ -301,10 +347,43 @@ void agx_engexec_cmd_kill(struct agx_engexec_cmd *c)
     _cleanup_json_ json_t *body = NULL;
     struct agx_docker_request q = { .method = "POST", .path = path, .what = "make a kill" };
 
-    c->kill_due = c->state != ENGEXEC_RUNNING && c->state != ENGEXEC_ENDING;
+    c->kill_due = !agx_engexec_cmd_is_killed(c) || c->kill_call;
     if (c->kill_due)
         return;
+    free(c->killer);
+    c->killer = NULL;
+    c->kill_rest = KILL_REST;
     q.body = body = agx_engexec_body_kill(id_of(c), c->grace_ms, agx_text(x->exec_user));
     if (body)
-        (void)!agx_docker_call(x->engine, &q, on_killer_made, x->engine, NULL, NULL);
+        (void)!agx_docker_call(x->engine, &q, on_killer_made, c, &c->kill_call, NULL);
+    agx_engexec_watch(c->link);
+}
+
+static void on_killer_looked(void *user, const struct agx_docker_answer *answer,
+                             struct agx_error *error)
+{
+    struct agx_engexec_cmd *c = user;
+
+    c->kill_call = NULL;
+    if (error ? error->code == AGX_NOT_FOUND
+              : !json_is_true(json_object_get(answer->json, "Running"))) {
+        free(c->killer);
+        c->killer = NULL;
+    }
+    agx_error_free(error); /* it is asked again */
+    kill_rests(c, NULL);
+}
+
+void agx_engexec_cmd_kill_look(struct agx_engexec_cmd *c)
+{
+    _cleanup_free_ char *path = c->killer ? agx_docker_path("/exec/%s/json", c->killer) : NULL;
+    const struct agx_docker_request q = { .method = "GET", .path = path, .what = "look at a kill" };
+
+    if (c->kill_call || (c->kill_rest > 0 && --c->kill_rest > 0))
+        return;
+    c->kill_rest = KILL_REST;
+    if (c->killer)
+        (void)!agx_docker_call(c->link->engine, &q, on_killer_looked, c, &c->kill_call, NULL);
+    else
+        agx_engexec_cmd_kill(c);
 }

@@ -38,14 +38,18 @@ struct agx_engexec_cmd {
     unsigned owes;
     bool has_begun;   /* its user was told that it runs */
     bool kill_wanted; /* GONE at its end */
-    bool kill_due;    /* the kill is to be started once it runs */
+    bool kill_due;    /* a kill is to be started, once it runs and no other is being started */
     uint64_t grace_ms;
-    char *exec;                       /* the engine's id; NULL: none yet */
-    struct agx_docker_call *call;     /* making it, or looking at it */
-    struct agx_docker_hijack *hijack; /* its streams */
-    uint64_t sent[2];                 /* offsets of its output */
-    bool has_input;                   /* until its end was sent */
-    bool input_out, input_eof;        /* a piece is on its way */
+    char *killer;                      /* the engine's id of the last kill; NULL: none */
+    struct agx_docker_call *kill_call; /* making, starting or looking at it */
+    unsigned kill_rest;                /* turns of the watch until it is looked at */
+    unsigned doubts;                   /* how often it was noted and not yet started */
+    char *exec;                        /* the engine's id; NULL: none yet */
+    struct agx_docker_call *call;      /* making it, or looking at it */
+    struct agx_docker_hijack *hijack;  /* its streams */
+    uint64_t sent[2];                  /* offsets of its output */
+    bool has_input;                    /* until its end was sent */
+    bool input_out, input_eof;         /* a piece is on its way */
     struct agx_buf input;
     enum agx_code taken;
     struct agx_error *error; /* REFUSED */
@@ -83,6 +87,10 @@ struct agx_engexec_cmd *agx_engexec_cmd_new(struct agx_engexec *x, struct agx_st
 void agx_engexec_cmd_free(struct agx_engexec_cmd *c);
 void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg *m);
 void agx_engexec_cmd_kill(struct agx_engexec_cmd *c);
+/* It is to end, and has not: somebody has to look whether its kill is still at it. */
+bool agx_engexec_cmd_is_killed(const struct agx_engexec_cmd *c);
+/* A turn of the watch for it. */
+void agx_engexec_cmd_kill_look(struct agx_engexec_cmd *c);
 void agx_engexec_cmd_feed(struct agx_engexec_cmd *c);
 /* Asks the engine whether it still runs. */
 void agx_engexec_cmd_look(struct agx_engexec_cmd *c);
