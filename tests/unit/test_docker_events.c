@@ -1,6 +1,9 @@
 #include "backend/docker/events.h"
 #include "tests/support/docker_engine.h"
 
+#include <stdlib.h>
+#include <time.h>
+
 struct fixture {
     struct test_docker d;
     struct agx_docker_events *events;
@@ -86,10 +89,11 @@ TEST(events_tell_what_happened_to_containers_with_the_label)
 
     setup(&f, 0);
     TEST_UNTIL(f.d.loop, f.n_up == 1);
-    ASSERT_STR(AGX_STR("filters=%7B%22type%22%3A%5B%22container%22%5D%2C%22label%22%3A%5B%22"
-                       "io.agentix.instance%3Dx%22%5D%2C%22event%22%3A%5B%22start%22%2C%22die%22"
-                       "%2C%22oom%22%2C%22destroy%22%2C%22health_status%22%5D%7D"),
-               agx_buf_peek(&f.query));
+    ASSERT_TRUE(agx_str_starts(
+        agx_buf_peek(&f.query),
+        AGX_STR("filters=%7B%22type%22%3A%5B%22container%22%5D%2C%22label%22%3A%5B%22"
+                "io.agentix.instance%3Dx%22%5D%2C%22event%22%3A%5B%22start%22%2C%22die%22"
+                "%2C%22oom%22%2C%22destroy%22%2C%22health_status%22%5D%7D&since=")));
     test_httpd_chunk(f.held, AGX_STR("{\"status\":\"die\",\"id\":\"c1\",\"Type\":\"container\","
                                      "\"Action\":\"die\",\"Actor\":{\"ID\":\"c1\",\"Attributes\":"
                                      "{\"io.agentix.sandbox-id\":\"web\",\"exitCode\":\"1\"}}}\n"));
@@ -102,6 +106,38 @@ TEST(events_tell_what_happened_to_containers_with_the_label)
     TEST_UNTIL(f.d.loop, f.seen.len > 20);
     ASSERT_STR(AGX_STR("1 c1 web\n4 c2 -\n3 c4 -\n"), agx_buf_peek(&f.seen));
     ASSERT_UINT(0, f.n_down);
+    teardown(&f);
+}
+
+/* What the last request asked for. */
+static long long since(const struct fixture *f)
+{
+    char text[4096] = "";
+    const char *at;
+
+    (void)snprintf(text, sizeof(text), "%.*s", AGX_STR_ARG(agx_buf_peek(&f->query)));
+    at = strstr(text, "&since=");
+    ASSERT_NOT_NULL(at);
+    return strtoll(at + strlen("&since="), NULL, 10);
+}
+
+TEST(events_are_asked_for_since_they_were_not_listened_to)
+{
+    struct fixture f;
+    long long begun = time(NULL), first;
+
+    setup(&f, 3); /* refused: nobody has listened yet */
+    TEST_UNTIL(f.d.loop, f.n_asked == 1);
+    first = since(&f);
+    ASSERT_TRUE(first >= begun && first <= time(NULL));
+    while (time(NULL) <= first)
+        (void)uv_run(agx_loop_uv(f.d.loop), UV_RUN_NOWAIT);
+    TEST_UNTIL(f.d.loop, f.n_up == 1);
+    ASSERT_TRUE(since(&f) == first);
+    begun = time(NULL);
+    test_httpd_finish(f.held);
+    TEST_UNTIL(f.d.loop, f.n_up == 2);
+    ASSERT_TRUE(since(&f) >= begun && since(&f) <= time(NULL));
     teardown(&f);
 }
 

@@ -11,6 +11,8 @@
 
 #include "base/mem.h"
 
+#include <time.h>
+
 #include "base/banned.h"
 
 struct agx_docker_events {
@@ -18,7 +20,8 @@ struct agx_docker_events {
     struct agx_docker_events_config config;
     const struct agx_docker_events_ops *ops;
     void *user;
-    char *path;
+    char *filters;
+    time_t since; /* nothing was missed up to then; the host's clock */
     struct agx_docker_call *call;
     uv_timer_t timer;
     uint64_t pause_ms; /* the next one */
@@ -43,19 +46,25 @@ const char *agx_docker_event_get(const struct agx_docker_event *ev, const char *
     return json_string_value(json_object_get(ev->attributes, attribute));
 }
 
-/* The path that asks for containers with this label, and for these actions only. */
-static char *path_new(const char *label)
+/* Containers with this label, and these actions only. */
+static char *filters_new(const char *label)
 {
     _cleanup_json_ json_t *filters =
         json_pack("{s:[s],s:[s],s:[]}", "type", "container", "label", label, "event");
     json_t *events = json_object_get(filters, "event");
-    _cleanup_free_ char *text = NULL;
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(actions); i++)
         if (json_array_append_new(events, json_string(actions[i].action)) < 0)
             return NULL;
-    text = json_dumps(filters, JSON_COMPACT);
-    return text ? agx_docker_path("/events?filters=%s", text) : NULL;
+    return json_dumps(filters, JSON_COMPACT);
+}
+
+static char *path_new(const struct agx_docker_events *v)
+{
+    char since[24];
+
+    (void)snprintf(since, sizeof(since), "%lld", (long long)v->since);
+    return v->filters ? agx_docker_path("/events?filters=%s&since=%s", v->filters, since) : NULL;
 }
 
 static void on_object(void *user, json_t *object)
@@ -99,6 +108,8 @@ static void pause_after(struct agx_docker_events *v, struct agx_error *error)
 
     if (v->is_up && now - v->up_ms >= v->config.stable_ms)
         v->pause_ms = v->config.retry_first_ms;
+    if (v->is_up)
+        v->since = time(NULL);
     v->is_up = false;
     v->told_down = true;
     (void)uv_timer_start(&v->timer, on_timer, v->pause_ms, 0);
@@ -124,11 +135,12 @@ static void on_done(void *user, const struct agx_docker_answer *answer, struct a
 static int ask(struct agx_docker_events *v, struct agx_error **err)
 {
     static const struct agx_docker_stream_ops ops = { on_begun, on_object, on_done };
+    _cleanup_free_ char *path = path_new(v);
 
     return agx_docker_stream(
         v->engine,
-        &(struct agx_docker_request){ .method = "GET", .path = v->path, .what = "watch events" },
-        &ops, v, &v->call, err);
+        &(struct agx_docker_request){ .method = "GET", .path = path, .what = "watch events" }, &ops,
+        v, &v->call, err);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -142,7 +154,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void events_free(struct agx_docker_events *v)
 {
-    free(v->path);
+    free(v->filters);
     free(v);
 }
 
@@ -160,7 +172,8 @@ int agx_docker_events_open(struct agx_docker_engine *e,
     v->ops = ops;
     v->user = user;
     v->pause_ms = config->retry_first_ms;
-    v->path = path_new(config->label);
+    v->filters = filters_new(config->label);
+    v->since = time(NULL);
     r = ask(v, err);
     if (r < 0) {
         events_free(v);

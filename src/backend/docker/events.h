@@ -2,8 +2,9 @@
  * events.h: what happens to containers of ours, as the engine tells it: GET /events, and again
  * after a pause whenever that ends.
  *
- * An event says "look", not what is there: the stream begins at its connection, and what happened
- * before is found by looking after `up`. Loop thread only.
+ * An event says "look", not what is there, and may be told twice: an engine answers somewhat before
+ * it listens for events, so it is asked for those too that came since its last answer ended, or
+ * since the beginning. What it does not keep is found by looking after `up`. Loop thread only.
  */
 #ifndef AGX_BACKEND_DOCKER_EVENTS_H
 #define AGX_BACKEND_DOCKER_EVENTS_H
