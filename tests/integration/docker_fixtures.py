@@ -61,7 +61,7 @@ class Stage:
 
     def delete_all(self):
         """And nothing of them is left."""
-        if not self.engine.answers():
+        if not self.engine.runs():
             self.engine.start()
         if self.daemon.process.poll() is not None:
             self.start()

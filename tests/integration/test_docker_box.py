@@ -11,6 +11,7 @@ from agxtest import dockerd
 from agxtest.server import wait_for
 
 BOX = Path(__file__).parents[1] / "support" / "docker_box.py"
+TOP = "/tmp"
 # Says which box it is in, runs a container that stays, says so, and waits.
 STAY = """
 echo $AGX_DOCKER_BOX
@@ -27,12 +28,18 @@ def command(*words):
     return [sys.executable, str(BOX), "--image", "busybox", *words]
 
 
-def run(script, prefix=()):
+def env(top):
+    """Boxes have their files below it."""
+    return os.environ | {"TMPDIR": str(top)}
+
+
+def run(script, prefix=(), top=TOP):
     return subprocess.run(
         [*prefix, *command("sh", "-c", script)],
+        env=env(top),
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=400,
         check=False,
     )
 
@@ -40,13 +47,17 @@ def run(script, prefix=()):
 class Staying:
     """A box whose program and container run until somebody ends them."""
 
-    def __init__(self):
+    def __init__(self, top=TOP):
         self.process = subprocess.Popen(
-            command("sh", "-c", STAY), stdout=subprocess.PIPE, text=True, start_new_session=True
+            command("sh", "-c", STAY),
+            env=env(top),
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self.name = Path(self.process.stdout.readline().strip()).name
         assert self.process.stdout.readline() == "runs\n"
-        assert leftovers(self.name)
+        assert leftovers(self.name, top)
 
     def watcher(self):
         """The launcher's only child."""
@@ -54,7 +65,7 @@ class Staying:
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text())
 
     def end(self):
-        self.process.wait(60)
+        self.process.wait(200)
         self.process.stdout.close()
 
 
@@ -65,15 +76,18 @@ def names(path, needle):
         return False
 
 
-def leftovers(name):
+def leftovers(name, top=TOP):
     """Files, cgroups, and processes that run for this box or see its mounts."""
     assert name.startswith("agx-docker-")
-    found = [*Path("/tmp").glob(name), *Path("/sys/fs/cgroup").glob(f"*/{name}")]
+    found = [*Path(top).glob(name), *Path("/sys/fs/cgroup").glob(f"*/{name}")]
     found += Path("/sys/fs/cgroup").glob(name)
-    for process in Path("/proc").glob("[0-9]*"):
-        if names(process / "cmdline", name) or names(process / "mountinfo", name):
-            found.append(process)
-    return found
+    return found + processes(name)
+
+
+def processes(name):
+    """That run for this box or see its mounts."""
+    found = Path("/proc").glob("[0-9]*")
+    return [p for p in found if names(p / "cmdline", name) or names(p / "mountinfo", name)]
 
 
 def gone(name):
@@ -123,15 +137,16 @@ def test_group_that_is_killed_leaves_nothing():
     gone(box.name)
 
 
-def test_watcher_that_is_killed_takes_all_processes_along_and_the_next_run_its_files():
-    box = Staying()
+def test_watcher_that_is_killed_takes_all_processes_along_and_the_next_run_its_files(tmp_path):
+    """In a directory of its own: the next run of anybody would do, and others run meanwhile."""
+    box = Staying(tmp_path)
     os.kill(box.watcher(), signal.SIGKILL)
     box.end()
     assert box.process.returncode != 0
-    wait_for(lambda: not [p for p in leftovers(box.name) if "proc" in p.parts], "no process runs")
-    assert leftovers(box.name)
-    assert run("true").returncode == 0
-    assert not leftovers(box.name)
+    wait_for(lambda: not processes(box.name), "no process runs")
+    assert leftovers(box.name, tmp_path)
+    assert run("true", top=tmp_path).returncode == 0
+    assert not leftovers(box.name, tmp_path)
 
 
 def test_boxes_do_not_see_each_other():

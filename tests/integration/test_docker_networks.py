@@ -34,6 +34,7 @@ def fixture_stage(start_stage):
     stage = start_stage(config={"docker": {"networks_ready": READY}})
     yield stage
     stage.daemon.kill()
+    stage.engine.settle()  # one that is made late is there when the next daemon looks
     config = stage.daemon.options[1]
     kept, none = f"networks_ready: {READY}", "networks_ready: 0"
     assert kept in config.read_text()
@@ -64,11 +65,12 @@ def test_its_network_goes_with_the_sandbox_and_is_not_used_again(stage):
 
 
 def test_restart_keeps_those_in_use_and_makes_the_others_anew(stage):
-    before = filled(stage)
+    filled(stage)
     runs, stands = stage.ready(), stage.client.stopped(image=stage.image)
     kept = {network_of(stage, runs), network_of(stage, stands)}
-    filled(stage)
+    before = filled(stage)
     stage.daemon.kill()
+    stage.engine.settle()
     stage.start()
     wait_for(lambda: spare(stage) and not spare(stage) & before, "others are there", 60)
     filled(stage)

@@ -84,9 +84,17 @@ def failed(stage, box):
 
 
 def test_pull_is_told_to_watchers_and_is_no_event(stage, registry, watch):
-    registry.piece_seconds = 0.02
-    image = add_image(registry)
-    box = stage.ready(image=image)
+    registry.piece_seconds = 2  # the pull ends when the watch has heard of all its layers
+    image, box = add_image(registry), "told-1"
+    stage.create(box, image=image)
+
+    def heard():
+        last = watch.pulls()[-1:]
+        return last and last[0].layers_total == 3 and last[0].bytes_total > 2 * LAYER_BYTES
+
+    wait_for(heard, "the watch has heard of all layers")
+    registry.piece_seconds = 0
+    stage.client.until(box, agbox().SANDBOX_READY)
     assert stage.runs(box) == 0
     wait_for(lambda: watch.sequences(box)[:3] == [1, 2, 3], "the watch has come to READY, too")
     pulls = watch.pulls()

@@ -52,10 +52,33 @@ static unsigned networks(const char *text)
 
 #define READY "\"Name\":\"agentix.ready-"
 
+/* Is the sandbox's network there? */
+static bool network_stands(void)
+{
+    static char text[TEST_DOCKERD_ANSWER];
+    char name[64] = "", path[80];
+    const char *at;
+
+    ASSERT_UINT(200, test_dockerd_ask("GET", "/containers/agentix-ready-1/json", NULL, text));
+    at = strstr(text, "\"NetworkMode\":\"");
+    ASSERT_NOT_NULL(at);
+    ASSERT_INT(1, sscanf(at, "\"NetworkMode\":\"%63[^\"]", name));
+    (void)snprintf(path, sizeof(path), "/networks/%s", name);
+    return test_dockerd_ask("GET", path, NULL, NULL) == 200;
+}
+
 static void wait_for(unsigned n)
 {
     while (networks(READY) != n)
         test_pause(w.loop, 20);
+}
+
+/* One that the engine is making is there when the next daemon looks. */
+static void reopen_backend(unsigned ready)
+{
+    test_backend_close(w.b);
+    test_dockerd_settle();
+    open_backend(ready);
 }
 
 /* The next daemon wants none: what was kept goes. */
@@ -64,8 +87,7 @@ static void close_world(void)
     char command[128];
 
     test_backend_ok(w.b, &w.sb, AGX_DO_DELETE);
-    test_backend_close(w.b);
-    open_backend(0);
+    reopen_backend(0);
     wait_for(0);
     test_backend_close(w.b);
     agx_sandbox_done(&w.sb);
@@ -96,7 +118,8 @@ TEST(networks_that_somebody_pruned_are_not_missed)
     wait_for(1);
     ASSERT_UINT(200, test_dockerd_ask("POST", "/networks/prune", NULL, NULL));
     test_backend_ok(w.b, &w.sb, AGX_DO_CREATE);
-    ASSERT_UINT(1, networks("\"Name\":\"agentix-ready-1\""));
+    /* One of its own; or, where that took long, the next that was made ready. */
+    ASSERT_TRUE(network_stands());
     ASSERT_INT(AGX_SEEN_RUNNING, test_backend_seen(w.b, w.sb.id));
     close_world();
 }
@@ -107,8 +130,7 @@ TEST(networks_are_found_again_after_a_restart_and_used_ones_are_left_alone)
     wait_for(2);
     test_backend_ok(w.b, &w.sb, AGX_DO_CREATE);
     wait_for(3);
-    test_backend_close(w.b);
-    open_backend(1);
+    reopen_backend(1);
     wait_for(2); /* the one in use, and one, maybe of those that go and have others follow them */
     ASSERT_INT(AGX_SEEN_RUNNING, test_backend_seen(w.b, w.sb.id));
     test_backend_ok(w.b, &w.sb, AGX_DO_DELETE);

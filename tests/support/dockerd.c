@@ -50,6 +50,32 @@ unsigned test_dockerd_ask(const char *method, const char *path, const char *body
     return status;
 }
 
+/* Connections that the engine has: sockets of its address that do not listen. */
+static unsigned connections(void)
+{
+    static const char listens[] = " 00010000 ";
+    const size_t len = strlen(TEST_DOCKERD_SOCKET);
+    FILE *f = fopen("/proc/net/unix", "r");
+    char line[512];
+    unsigned n = 0;
+
+    ASSERT_NOT_NULL(f);
+    while (fgets(line, sizeof(line), f)) {
+        size_t end = strcspn(line, "\n");
+
+        n += end > len && memcmp(line + end - len, TEST_DOCKERD_SOCKET, len) == 0 &&
+             line[end - len - 1] == ' ' && !strstr(line, listens);
+    }
+    (void)fclose(f);
+    return n;
+}
+
+void test_dockerd_settle(void)
+{
+    while (connections() > 0)
+        (void)usleep(5000);
+}
+
 /* What there may be of: its list, the member of that where it is, what names an item, and where one
  * is removed. */
 static const struct kind {

@@ -17,6 +17,10 @@ enum { TEST_DOCKERD_ANSWER = 1 << 20 };
  * as large as TEST_DOCKERD_ANSWER, or NULL. Without an engine the test is skipped. */
 unsigned test_dockerd_ask(const char *method, const char *path, const char *body, char *ret);
 
+/* Waits until the engine does nothing more for clients that are gone: a request that was sent is
+ * carried out, and its connection stands until then. No other client may be there. */
+void test_dockerd_settle(void);
+
 /* Fails the test where containers, networks (but the engine's own) or volumes are left. */
 void test_dockerd_is_empty(void);
 /* Removes all of them: after a test that failed in the middle. */

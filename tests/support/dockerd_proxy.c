@@ -87,7 +87,8 @@ static bool send_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* Until the rule changes (true) or the client goes. */
+/* Until the rule changes (true) or the client goes. One that was gone when the rule changed is:
+ * what it gave up must not reach the engine. */
 static bool hold(int client, unsigned since)
 {
     struct pollfd p = { .fd = client, .events = POLLRDHUP };
@@ -96,7 +97,7 @@ static bool hold(int client, unsigned since)
         if (poll(&p, 1, 10) > 0)
             return false;
     }
-    return true;
+    return poll(&p, 1, 0) == 0;
 }
 
 static void refuse(int client)

@@ -2,12 +2,12 @@
 
 import asyncio
 import itertools
-import socket
 
 import pytest
 from agents_sandbox import AgentsSandboxClient
 from agxtest import images
 from agxtest.daemon import DockerDaemon
+from agxtest.server import free_port
 
 numbers = itertools.count(1)
 
@@ -59,10 +59,8 @@ def fixture_use(daemon, monkeypatch, deadline):
 
 @pytest.fixture(name="port")
 def fixture_port():
-    """One that nobody listens on."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that nobody listens on, and that nobody is given by chance."""
+    return free_port()
 
 
 def leave_nothing(daemon):

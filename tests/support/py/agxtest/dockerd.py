@@ -13,18 +13,51 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agxtest import linux
+from agxtest.server import wait_for
 
 PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 # /run is the box's own, so these are the default places, and no other engine's.
 SOCKET = Path("/run/docker.sock")
 PID_FILE = Path("/run/docker.pid")
+CONTAINERD = Path("/run/containerd.sock")
 PROGRAMS = ("dockerd", "containerd", "runc", "docker", "iptables")
 START_SECONDS = 180
+# A containerd of dockerd's own is killed by it when it does not answer three times in a row, and
+# gives its shims seconds: on a busy machine that is too short. This one is let alone and patient.
+CONTAINERD_CONFIG = """
+version = 2
+root = "{directory}/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = "{socket}"
+[timeouts]
+"io.containerd.timeout.shim.cleanup" = "120s"
+"io.containerd.timeout.shim.load" = "120s"
+"io.containerd.timeout.shim.shutdown" = "120s"
+"io.containerd.timeout.task.state" = "120s"
+"""
 
 
 def missing():
     """Programs of the engine that the machine lacks."""
     return [each for each in PROGRAMS if not shutil.which(each, path=PATH)]
+
+
+def connections():
+    """How many the engine has: sockets of its address that do not listen."""
+    lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+    found = [line.split() for line in lines]
+    listens = "00010000"  # of the flags
+    return len([f for f in found if f[7:] == [str(SOCKET)] and f[3] != listens])
+
+
+def accepts(path):
+    """Somebody takes connections there."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(path))
+        return True
+    return False
 
 
 class EngineError(Exception):
@@ -55,9 +88,11 @@ class Dockerd:
 
     @classmethod
     def make(cls, directory):
-        """Its directories; PID 1 of the box does that once."""
+        """Its directories and its containerd; PID 1 of the box does that once."""
         (directory / "config").mkdir()
-        return cls(directory)
+        made = cls(directory)
+        made.start_containerd()
+        return made
 
     @classmethod
     def here(cls):
@@ -74,25 +109,38 @@ class Dockerd:
 
     # -- its life
 
-    def start(self, *options):
-        """Starts it, also after kill() or stop(); returns when it answers."""
-        command = ["dockerd", "--data-root", self.directory / "data", "--host", f"unix://{SOCKET}"]
-        command += ["--exec-opt", "native.cgroupdriver=cgroupfs"]
-        command += ["--cgroup-parent", f"/{self.directory.name}", *options]
+    def start_containerd(self):
+        """It lives as long as the box; what runs in containers does not depend on it."""
+        config = self.directory / "containerd.toml"
+        config.write_text(CONTAINERD_CONFIG.format(directory=self.directory, socket=CONTAINERD))
+        self.spawn(["containerd", "--config", config], accepts, CONTAINERD)
+
+    def spawn(self, command, is_up, *args):
+        """Runs it until is_up() says that it serves."""
         env = os.environ | {"PATH": PATH}
         for name in ("DOCKER_HOST", "DOCKER_CONFIG"):
             env.pop(name, None)
-        PID_FILE.unlink(missing_ok=True)  # of one that was killed; its number may be another's now
         with self.log_path.open("ab") as log:
             process = subprocess.Popen(
                 list(map(str, command)), env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         end = time.monotonic() + START_SECONDS
-        while not self.answers():
+        while not is_up(*args):
             if process.poll() is not None or time.monotonic() > end:
-                raise EngineError(0, f"dockerd does not answer: {self.log()[-2000:]}")
+                raise EngineError(0, f"{command[0]} does not answer: {self.log()[-2000:]}")
             time.sleep(0.02)
+
+    def start(self, *options):
+        """Starts it, also after kill() or stop(); returns when it answers."""
+        command = ["dockerd", "--data-root", self.directory / "data", "--host", f"unix://{SOCKET}"]
+        command += ["--containerd", CONTAINERD, "--exec-opt", "native.cgroupdriver=cgroupfs"]
+        command += ["--cgroup-parent", f"/{self.directory.name}", *options]
+        self.spawn(command, self.answers)
         return self
+
+    def runs(self):
+        """Also one that takes its time to answer."""
+        return PID_FILE.exists()
 
     def answers(self):
         with contextlib.suppress(OSError, EngineError, http.client.HTTPException):
@@ -111,6 +159,7 @@ class Dockerd:
         with contextlib.suppress(ChildProcessError):  # PID 1 of the box reaps its own
             os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         os.close(pidfd)
+        PID_FILE.unlink(missing_ok=True)  # its number may be another's soon
 
     def kill(self):
         self.end(signal.SIGKILL)
@@ -120,6 +169,12 @@ class Dockerd:
 
     def close(self):
         """The box ends it."""
+
+    def settle(self):
+        """Waits until it does nothing more for clients that are gone, such as a daemon that was
+        killed: a request that was sent is carried out, and its connection stands until then. No
+        other client may be there."""
+        wait_for(lambda: connections() == 0, "the engine has done what it was asked for")
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
