@@ -222,18 +222,24 @@ int agx_ctl_launch(struct agx_ctl *ctl, char *const *options, size_t count, stru
     return r < 0 ? advise(err, r, "`agentix daemon logs` may say more") : 0;
 }
 
+static int connect_or_launch(struct agx_ctl *ctl, struct agx_error **err)
+{
+    int r = connect_to(ctl, err);
+
+    if (r != -AGX_UNAVAILABLE)
+        return r;
+    if (!ctl->env->autostart)
+        return advise(err, r, "AGENTIX_AUTOSTART is 0, so start a daemon: `agentix daemon start`");
+    *err = agx_error_free(*err);
+    return agx_ctl_launch(ctl, NULL, 0, err);
+}
+
 int agx_ctl_open(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_error **err)
 {
     int r = find_path(ctl, env, err);
 
-    if (r == 0)
-        r = connect_to(ctl, err);
-    if (r != -AGX_UNAVAILABLE)
-        return r;
-    if (!env->autostart)
-        return advise(err, r, "AGENTIX_AUTOSTART is 0, so start a daemon: `agentix daemon start`");
-    *err = agx_error_free(*err);
-    return agx_ctl_launch(ctl, NULL, 0, err);
+    ctl->may_launch = true;
+    return r < 0 ? r : connect_or_launch(ctl, err);
 }
 
 void agx_ctl_close(struct agx_ctl *ctl)
@@ -251,15 +257,32 @@ static struct agx_rpc_request make_request(const char *method, const struct agx_
     };
 }
 
+/* The daemon is about to end: another connection, to the one that follows it. */
+static int find_next(struct agx_ctl *ctl, struct agx_error **err)
+{
+    ctl->client = agx_rpc_client_close(ctl->client);
+    (void)usleep(RETRY_MS * 1000);
+    return connect_or_launch(ctl, err);
+}
+
 int agx_ctl_call(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
                  struct agx_buf *reply, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4 * AGX_RPC_TRAILERS_MAX);
     struct agx_rpc_request q = make_request(method, request);
+    uint64_t due = agx_clock_ms() + AGX_CLI_LOST_MS;
     int r;
 
     q.timeout_ms = AGX_CLI_CALL_MS;
     r = agx_rpc_client_call(ctl->client, &q, reply, &details, err);
+    while (r == -AGX_UNAVAILABLE && err && ctl->may_launch && agx_rpc_client_refused(ctl->client) &&
+           agx_clock_ms() < due) {
+        *err = agx_error_free(*err);
+        r = find_next(ctl, err);
+        if (r < 0)
+            return r;
+        r = agx_rpc_client_call(ctl->client, &q, reply, &details, err);
+    }
     return agx_ctl_explain(ctl, r, agx_buf_peek(&details), err);
 }
 

@@ -14,6 +14,7 @@ struct agx_ctl {
     const struct agx_cli_env *env;
     char *path; /* of the socket */
     struct agx_rpc_client *client;
+    bool may_launch;  /* a daemon is started where there is none */
     char reason[64];  /* of the last refusal, as ErrorInfo has it; empty: none */
     uint64_t lost_ms; /* since when it cannot be held for long; 0: it can */
     uint64_t up_ms;   /* when it was made */
@@ -32,7 +33,7 @@ int agx_ctl_launch(struct agx_ctl *ctl, char *const *options, size_t count,
 void agx_ctl_close(struct agx_ctl *ctl);
 
 /* One request, one answer, which is appended to `reply`. `request` may be NULL: it has no fields.
- */
+ * A daemon that is about to end may not take it any more: then the next one gets it. */
 int agx_ctl_call(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
                  struct agx_buf *reply, struct agx_error **err) AGX_MUST_CHECK;
 

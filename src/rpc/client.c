@@ -111,6 +111,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
         return 0;
     r->stream = 0;
     status = agx_rpc_headers_peek(&r->headers, AGX_STR("grpc-status"));
+    r->client->refused = !status.ptr && error == NGHTTP2_REFUSED_STREAM;
     if (status.ptr)
         end_with_status(r, status);
     else if (error != NGHTTP2_NO_ERROR)
@@ -296,6 +297,7 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
     if (r->next)
         r->next->prev = r;
     c->replies = r;
+    c->refused = false;
     rc = agx_rpc_reply_submit(r, q, err);
     if (rc < 0) {
         (void)agx_rpc_reply_close(r);
@@ -304,6 +306,11 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
     agx_rpc_client_write(c);
     *ret_reply = r;
     return 0;
+}
+
+bool agx_rpc_client_refused(const struct agx_rpc_client *c)
+{
+    return c->refused && !c->replies;
 }
 
 static void cancel(struct agx_rpc_reply *r)

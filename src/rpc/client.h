@@ -58,6 +58,10 @@ int agx_rpc_client_call(struct agx_rpc_client *c, const struct agx_rpc_request *
                         struct agx_buf *reply, struct agx_buf *details,
                         struct agx_error **err) AGX_MUST_CHECK;
 
+/* The last call failed because the server, about to end, has not begun with it, and there is no
+ * other: over another connection it may be made again. */
+bool agx_rpc_client_refused(const struct agx_rpc_client *c);
+
 /* Sends a request whose answers come one by one. Does not wait; q's memory is not needed later. */
 int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request *q,
                          struct agx_rpc_reply **ret_reply, struct agx_error **err) AGX_MUST_CHECK;

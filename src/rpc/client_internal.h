@@ -17,6 +17,7 @@ struct agx_rpc_client {
     nghttp2_session *session;
     struct agx_buf out; /* what the socket has not taken yet */
     bool lost;
+    bool refused; /* the server has not begun with the call that ended last */
     struct agx_rpc_reply *replies;
 };
 

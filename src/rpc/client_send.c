@@ -85,8 +85,10 @@ int agx_rpc_reply_submit(struct agx_rpc_reply *r, const struct agx_rpc_request *
     id = nghttp2_submit_request(r->client->session, NULL, nv,
                                 agx_rpc_headers_nv(&own, nv, AGX_ARRAY_LEN(nv)), &provider, r);
     agx_rpc_headers_done(&own);
-    if (id < 0)
+    if (id < 0) {
+        r->client->refused = true;
         return agx_error_set(err, AGX_UNAVAILABLE, "the server takes no more calls");
+    }
     r->stream = id;
     return 0;
 }

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import grpc
 import pytest
 from agxtest.cli import TIMEOUT_S, interrupt
-from agxtest.fake_daemon import Refusal, until_over
+from agxtest.fake_daemon import FakeDaemon, Refusal, until_over
 from agxtest.server import wait_for
 from cli_fixtures import fixture_cli, fixture_fake  # noqa: F401
 
@@ -500,6 +501,29 @@ def test_without_a_daemon_it_says_what_to_do(cli):
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
     assert f"nobody listens at '{cli.socket}'" in done.stderr
     assert "`agentix daemon start`" in done.stderr
+
+
+# HTTP/2 of a server that takes no call any more: SETTINGS, and GOAWAY without a last stream.
+GOING_AWAY = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 8, 7]) + bytes(13)
+
+
+def test_call_that_an_ending_daemon_did_not_take_is_the_next_one_s(cli):
+    fake = FakeDaemon(cli.socket)
+    fake.methods["GetSandbox"] = lambda request, context: fake.messages.GetSandboxResponse(
+        sandbox=handle(fake)
+    )
+    with socket.socket(socket.AF_UNIX) as old:
+        old.bind(str(cli.socket))
+        old.listen()
+        process = cli.start("sandbox", "get", "box-1")
+        connection = old.accept()[0]
+        fake.start()
+        connection.sendall(GOING_AWAY)
+        connection.close()
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    fake.stop()
+    assert (process.returncode, err) == (0, "")
+    assert out.startswith("sandbox_id=box-1\n")
 
 
 def test_socket_of_another_user_is_named(cli):

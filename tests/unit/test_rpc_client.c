@@ -491,6 +491,36 @@ TEST(client_gets_the_answer_of_a_server_that_is_gone_when_it_is_read)
     sem_destroy(&f.ready);
 }
 
+/* A server that sends these bytes and closes: is the call refused, and not only lost? */
+static bool is_refused(struct agx_str bytes)
+{
+    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_rpc_request q = { .path = "/t.T/Echo", .message = AGX_STR("hello") };
+    _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(100);
+    struct agx_rpc_client *client = NULL;
+    bool refused;
+    int fds[2];
+
+    ASSERT_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+    ASSERT_OK(agx_rpc_client_adopt(&fds[1], &config, &client, NULL));
+    ASSERT_INT((ssize_t)bytes.len, write(fds[0], bytes.ptr, bytes.len));
+    close(fds[0]);
+    ASSERT_INT(-AGX_UNAVAILABLE, agx_rpc_client_call(client, &q, &reply, NULL, NULL));
+    refused = agx_rpc_client_refused(client);
+    client = agx_rpc_client_close(client);
+    return refused;
+}
+
+TEST(client_call_that_a_server_on_its_way_out_did_not_take_is_refused)
+{
+    static const char settings[9] = { 0, 0, 0, 4, 0, 0, 0, 0, 0 };
+    static const char both[26] = { 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7 }; /* and GOAWAY */
+
+    ASSERT_TRUE(is_refused(agx_str_bytes(both, sizeof(both))));
+    ASSERT_TRUE(!is_refused(agx_str_bytes(settings, sizeof(settings))));
+    ASSERT_TRUE(!is_refused(AGX_STR("")));
+}
+
 TEST(client_open_where_nobody_listens_is_unavailable_and_names_the_path)
 {
     const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
