@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -163,6 +164,7 @@ class Daemon:
         if mode == "agbox":
             self.options += ["--compat", "agbox"]
         self.process = None
+        self.killed = set()
         self.start()
 
     def make_place(self, directory):
@@ -205,7 +207,12 @@ class Daemon:
         return self
 
     def answers(self):
-        return self.place.serves(self.process, self.socket)
+        """A program that a killed daemon was just starting has its socket for a moment, and answers
+        nobody."""
+        if not self.place.serves(self.process, self.socket):
+            return False
+        listener = listener_of(self.socket)
+        return listener is not None and listener not in self.killed - {self.process.pid}
 
     def log(self):
         return self.place.said()
@@ -214,6 +221,7 @@ class Daemon:
         """kill -9; the world goes on."""
         self.process.kill()
         self.process.wait()
+        self.killed.add(self.process.pid)
 
     def stop(self, seconds=60):
         """SIGTERM, and says how long the end took."""
@@ -303,6 +311,17 @@ def can_connect(path):
         except OSError:
             return False
     return True
+
+
+def listener_of(path):
+    """The process that made this socket listen, whoever has it now; None: nobody takes calls."""
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(str(path))
+        except OSError:
+            return None
+        peer = s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", peer)[0]
 
 
 def mode_of(path):
