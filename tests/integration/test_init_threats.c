@@ -255,26 +255,31 @@ TEST(storm_of_orphans_is_reaped_while_commands_run)
         ASSERT_INT(0, t.exit_code);
     }
     ASSERT_INT(0, test_init_wait(&t, AGX_INIT_EXITED, "storm").exit_code);
-    test_init_run(&t, "count", "/prog", "zombies");
+    for (int i = 0; i < 600; i++) { /* the last orphans may end, or be reaped, a moment later */
+        (void)snprintf(id, sizeof(id), "count-%d", i);
+        test_init_run(&t, id, "/prog", "zombies");
+        if (strcmp(t.out, "0\n") == 0)
+            break;
+        (void)usleep(100000);
+    }
     ASSERT_CSTR("0\n", t.out);
     close_sandbox(&s, &t);
 }
 
-/* Children of init that are dead and not reaped, as the host sees them. */
-static int count_zombies(const struct test_init *t)
+/* Children of init, alive or dead and not reaped, as the host sees them. */
+static int count_children(const struct test_init *t)
 {
     char command[512], line[32] = "";
     FILE *f;
 
     (void)snprintf(command, sizeof(command),
-                   "grep -l '^PPid:[[:space:]]*%d$' /proc/[0-9]*/status 2>/dev/null | "
-                   "xargs -r grep -l '^State:[[:space:]]*Z' 2>/dev/null | wc -l",
+                   "grep -l '^PPid:[[:space:]]*%d$' /proc/[0-9]*/status 2>/dev/null | wc -l",
                    (int)t->pid);
     f = popen(command, "r");
     ASSERT_NOT_NULL(f);
     ASSERT_NOT_NULL(fgets(line, sizeof(line), f));
     (void)pclose(f);
-    return line[0] == '0' ? 0 : 1;
+    return (int)strtol(line, NULL, 10);
 }
 
 TEST(more_orphans_than_a_turn_reaps_are_reaped_without_a_further_event)
@@ -285,9 +290,9 @@ TEST(more_orphans_than_a_turn_reaps_are_reaped_without_a_further_event)
     open_sandbox(&s, &t, NULL);
     test_init_run(&t, "one", "/prog", "burst", "2500");
     ASSERT_INT(0, t.exit_code);
-    for (int i = 0; i < 600 && count_zombies(&t) > 0; i++)
+    for (int i = 0; i < 600 && count_children(&t) > 0; i++)
         (void)usleep(100000);
-    ASSERT_INT(0, count_zombies(&t));
+    ASSERT_INT(0, count_children(&t));
     close_sandbox(&s, &t);
 }
 
