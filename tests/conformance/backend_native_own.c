@@ -11,16 +11,19 @@
 
 /* ---- commands ---- */
 
-static int32_t shell(struct stage *s, const char *script, struct test_command *c)
+static void prepare_shell(struct stage *s, const char *script, struct test_command *c)
 {
     static unsigned number;
     char id[32];
 
     (void)snprintf(id, sizeof(id), "shell-%u", number++);
     test_command_init(c, id, &s->sb);
-    ASSERT_OK(agx_words_add(&c->exec.command, AGX_STR("sh"), NULL));
-    ASSERT_OK(agx_words_add(&c->exec.command, AGX_STR("-c"), NULL));
-    ASSERT_OK(agx_words_add(&c->exec.command, agx_str_from(script), NULL));
+    command(&c->exec.command, script);
+}
+
+static int32_t shell(struct stage *s, const char *script, struct test_command *c)
+{
+    prepare_shell(s, script, c);
     test_command_start(s->b, &s->sb, c, false, false);
     return test_command_wait(s->b, c);
 }
@@ -240,6 +243,7 @@ static void on_news(void *user, const char *sandbox_id)
 
 TEST(a_main_process_that_is_killed_for_memory_is_seen_so_also_after_a_restart)
 {
+    struct test_command go;
     struct stage s;
 
     open_stage(&s);
@@ -249,11 +253,14 @@ TEST(a_main_process_that_is_killed_for_memory_is_seen_so_also_after_a_restart)
     command(&s.sb.spec.command,
             "until [ -e /go ]; do sleep 0.05; done; exec head -c 200000000 /dev/zero | tail");
     test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
-    (void)exits(&s, "touch /go");
+    prepare_shell(&s, "touch /go", &go);
+    test_command_start(s.b, &s.sb, &go, false, false);
+    test_wait(s.b->loop, &go.n_end, 1); /* perhaps with the sandbox, which does not wait for it */
     test_wait(s.b->loop, &heard, 1);
     ASSERT_INT(AGX_SEEN_OOM, test_backend_seen(s.b, s.sb.id));
     reopen(&s);
     ASSERT_INT(AGX_SEEN_OOM, test_backend_seen(s.b, s.sb.id));
+    test_command_done(&go);
     close_stage(&s);
 }
 

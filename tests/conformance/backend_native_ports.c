@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+enum { TRIES = 12000 }; /* of 10 ms and more: only a hang takes as long */
+
 static struct sockaddr_in loopback(uint16_t port)
 {
     return (struct sockaddr_in){ .sin_family = AF_INET,
@@ -31,7 +33,7 @@ static int ask(uint16_t port, char *out, size_t size)
 /* Whoever listens inside may be between two connections. */
 static void ask_until_it_answers(struct stage *s, uint16_t port, char *out, size_t size)
 {
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         if (ask(port, out, size))
             return;
         test_pause(s->b->loop, 10);
@@ -70,7 +72,7 @@ TEST(declared_ports_are_forwarded_also_after_a_restart_of_the_daemon_and_free_af
 /* Until the record has another one than that. */
 static pid_t next_forwarder(struct stage *s, pid_t last)
 {
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         pid_t pid = native_world_forwarder(s->sb.id);
 
         if (pid != last)
@@ -117,7 +119,7 @@ static int take_port(uint16_t port)
 
 static void port_is_free(struct stage *s, uint16_t port)
 {
-    for (unsigned i = 0; i < 3000; i++) {
+    for (unsigned i = 0; i < TRIES; i++) {
         int fd = take_port(port);
 
         if (fd >= 0) {

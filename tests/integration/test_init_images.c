@@ -182,7 +182,7 @@ TEST(user_whom_the_main_process_makes_is_waited_for)
     struct test_init t;
 
     test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
-    test_sandbox_boot(&s, &t, TEST_ARGV("--await-user", "25000", "--", "sh", "-c", make_late));
+    test_sandbox_boot(&s, &t, TEST_ARGV("--await-user", "60000", "--", "sh", "-c", make_late));
     test_init_connect(&t);
     test_init_exec(&t, "one", &late, TEST_ARGV("id", "-u"));
     ASSERT_CSTR("1234\n", t.out);

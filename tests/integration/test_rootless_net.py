@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from agxtest.server import wait_for
+from agxtest.server import free_port, wait_for
 from local_resolver import ANSWER, RESOLVER, resolver
 from rootless_fixtures import *  # noqa: F403
 from rootless_fixtures import mounted, processes, staged
@@ -111,7 +111,8 @@ def answers(address, port=PORT):
         return False
 
 
-def reaches(stage, name, address, seconds=10):
+def reaches(stage, name, address, seconds=45):
+    """Who is kept out is told so; the time only ends what hangs, or gets no answer at all."""
     ask = f"timeout {seconds} wget -qO- http://{address}:{PORT}/ 2>/dev/null || echo no"
     return stage.shell(name, ask) == "an answer\n"
 
@@ -227,8 +228,7 @@ def test_what_waits_for_a_daemon_that_ends_never_begins(top, tmp_path):
 
 
 def test_declared_ports_are_reached_on_the_host(stage):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     stage.ok(*stage.creating("web-1", "nat"), "--port", f"{port}:{PORT}")
     stage.shell("web-1", f"cd /tmp; echo an answer >index.html; httpd -p {PORT}")
     wait_for(lambda: answers("127.0.0.1", port), "the port answers")

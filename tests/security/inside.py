@@ -24,6 +24,7 @@ PLACES = {
     "mounted_device": f"{SHARED}/device",
 }
 NEIGHBOUR_PORT = 4000
+CALL_S = 180  # says when a hang is one, no more: some commands take all that there is
 
 
 def mount_of(world):
@@ -68,7 +69,7 @@ class DockerStage(docker_fixtures.Stage):
 class NativeStage:
     def __init__(self, directory, config=None):
         self.daemon = NativeDaemon(directory, config={"native": {"pids": PIDS} | (config or {})})
-        self.client = Client(self.daemon.channel())
+        self.client = Client(self.daemon.channel(), seconds=CALL_S)
         subprocess.run(
             [os.environ["AGENTIX"], "image", "import", "-", "--name", IMAGE],
             input=tree(),
