@@ -197,10 +197,13 @@ static int join(struct agx_loop *loop, struct listener *l, int protocol, const i
     _cleanup_close_ int fd = agx_netns_socket(
         l->watch->net_fd, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol, err);
     struct sockaddr_nl any = { .nl_family = AF_NETLINK };
+    const int room = AGX_FENCE_NEWS_ROOM;
     int r;
 
     if (fd < 0)
         return agx_error_wrap(err, fd, "listen for changes of the packet filter");
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)); /* as much as we may */
     if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
         return agx_error_errno(err, errno, "listen for changes of the packet filter");
     for (size_t i = 0; i < 2; i++) {

@@ -35,15 +35,18 @@
 #define AGX_COPIES_GITIGNORE_MAX ((size_t)1 << 20)
 
 /* The packet filter: addresses in one sandbox's egress list, each an element in the kernel; the
- * text of one change, which holds several thousand sandboxes or some hundred of the longest lists;
- * a resolv.conf, which has a few lines; messages about changes of others that are read in one turn;
- * how long such changes gather before they are looked at; the pause before a table that could not
- * be put back is tried again; how often in all something is tried that changes of others
- * interrupted; and how long the end waits for the kernel. */
+ * text of one change, which holds several thousand sandboxes or some hundred of the longest
+ * lists; a resolv.conf, which has a few lines; messages about changes of others that are read
+ * in one turn, and what of them may wait to be read, for the kernel tells of each element: one
+ * change of all sandboxes, or of somebody who bans addresses by the ten thousand; how long such
+ * changes gather before they are looked at; the pause before a table that could not be put back
+ * is tried again; how often in all something is tried that changes of others interrupted; and
+ * how long the end waits for the kernel. */
 #define AGX_FENCE_EGRESS_MAX 4096
 #define AGX_FENCE_TEXT_MAX ((size_t)32 << 20)
 #define AGX_FENCE_RESOLV_MAX ((size_t)64 << 10)
 #define AGX_FENCE_NEWS_TURN 64
+#define AGX_FENCE_NEWS_ROOM (8 << 20)
 #define AGX_FENCE_NEWS_MS 20
 #define AGX_FENCE_RETRY_MS 1000
 #define AGX_FENCE_NFT_TRIES 4

@@ -23,7 +23,7 @@ from agxtest.networld import (
     link,
     needs_namespaces,
 )
-from agxtest.server import wait_for
+from agxtest.server import held_up, wait_for
 
 DRIVER = os.environ["FENCE_DRIVER"]
 TABLE = "agentix-1234abcd"
@@ -179,7 +179,15 @@ def test_nobody_else_reaches_a_sandbox(world, fence):
 
 
 def test_a_link_local_address_of_the_host_does_not_answer(world, fence):
-    shown = world.host.run("ip", "-o", "-6", "address", "show", "agx-a", "scope", "link")
+    words = ("ip", "-o", "-6", "address", "show", "scope", "link", "dev")
+
+    def settled(space, device):
+        """Its addresses, once the kernel has found that nobody else has one."""
+        shown = space.run(*words, device)
+        return shown if "inet6" in shown and "tentative" not in shown else None
+
+    wait_for(lambda: settled(world.a, "eth0"), "a has a link-local address")
+    shown = wait_for(lambda: settled(world.host, "agx-a"), "so has the bridge")
     address = re.search(r"inet6 ([^/]+)/", shown)[1] + "%eth0"
     assert world.a.connect(address, 80) == "silent"  # its source is no address of the member's
 
@@ -363,6 +371,17 @@ def test_tables_of_others_are_left_alone(world, fence):
     world.host.run("nft", "-f", "-", text="delete table inet engine" + PUBLISHED)
     assert world.host.run("nft", "list", "table", "inet", "engine") == before
     fence.ok("remove a")  # the next line is no "restored"
+
+
+def test_changes_of_others_are_no_change_of_ours_however_many_they_are(world, fence):
+    """All that the kernel tells of them has room until it is read."""
+    elements = ", ".join(f"10.{i // 256}.{i % 256}.1" for i in range(20000))
+    crowd = "add table inet crowd\nadd set inet crowd s { type ipv4_addr; }\n"
+    crowd += f"add element inet crowd s {{ {elements} }}\ndelete table inet crowd\n"
+    with held_up(fence.process.pid):
+        world.host.run("nft", "-f", "-", text=crowd)
+    for _ in range(100):  # each takes a script, and would stand behind a "restored"
+        fence.ok("remove a", f"put {MEMBER_A}")
 
 
 def test_a_process_without_the_capability_is_told_the_command(world):
