@@ -79,6 +79,15 @@ static void judge_companions(struct agx_unit *u, const struct agx_backend_seen *
     }
 }
 
+static bool all_run(const struct agx_backend_seen *seen)
+{
+    bool run = seen->primary == AGX_SEEN_RUNNING;
+
+    for (size_t i = 0; i < seen->companions_len; i++)
+        run = run && seen->companions[i] == AGX_SEEN_RUNNING;
+    return run;
+}
+
 static void judge(struct agx_unit *u, const struct agx_backend_seen *seen, uint64_t number)
 {
     const uint64_t now_ms = uv_now(agx_loop_uv(u->engine->loop));
@@ -86,7 +95,7 @@ static void judge(struct agx_unit *u, const struct agx_backend_seen *seen, uint6
 
     u->seen = number;
     if (u->touched >= number || is_unsettled(u)) {
-        if (seen->primary == AGX_SEEN_RUNNING)
+        if (all_run(seen))
             return;
         if (u->sandbox.life.phase == AGX_PHASE_READY)
             agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);

@@ -362,6 +362,22 @@ TEST(a_companion_that_ended_is_started_again_beside_the_rest)
     close_stage(&s);
 }
 
+TEST(a_companion_that_ends_before_the_create_does_is_news_behind_it)
+{
+    struct stage s;
+
+    open_stage(&s);
+    agx_sandbox_done(&s.sb);
+    make_sandbox(&s.sb, "conform-2", 2);
+    command(&s.sb.spec.companions[0].command, "exit 3");
+    heard = 0;
+    s.b->news = on_news;
+    test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
+    test_wait(s.b->loop, &heard, 1);
+    ASSERT_INT(AGX_SEEN_EXITED, test_backend_look(s.b, s.sb.id).companions[0]);
+    close_stage(&s);
+}
+
 /* Nobody waits for it: it is a child of ours that no backend knows. */
 static void kill_and_await(pid_t pid)
 {

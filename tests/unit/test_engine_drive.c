@@ -390,6 +390,33 @@ TEST(companions_are_reported_once_for_each_change)
     fixture_close(&f);
 }
 
+TEST(a_companion_that_died_is_found_although_something_else_happened_meanwhile)
+{
+    struct fixture f;
+    struct agx_spec spec;
+    struct reply r = { 0 };
+    unsigned calls;
+
+    fixture_prepare(&f);
+    f.config.look_ms = 3600000; /* no look but those that have a reason */
+    f.config.look_deadline_ms = 100000;
+    fixture_open_engine(&f);
+    test_spec(&spec);
+    agx_engine_create(f.engine, 1000, "box1", &spec, reply_note, &r);
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_READY);
+    fixture_settle(&f);
+    world_box(f.world, "box1")->companions[1] = AGX_SEEN_MISSING;
+    f.world->hold_looks = true;
+    calls = f.world->n_calls;
+    world_news(f.world, "box1");
+    UNTIL(&f, f.world->n_calls > calls);
+    ASSERT_INT(AGX_OK, ask_exec(&f, "box1", "exec1").code);
+    f.world->hold_looks = false;
+    world_release(f.world, "box1");
+    UNTIL(&f, strstr(events_of(&f, "box1"), "COMPANION_CONTAINER_FAILED"));
+    fixture_close(&f);
+}
+
 TEST(a_backend_that_does_not_answer_looks_is_asked_again)
 {
     struct fixture f;

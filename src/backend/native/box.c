@@ -89,7 +89,6 @@ static void on_ended(uv_poll_t *h, int status, int events)
     struct agx_native_watch *w = container_of(h, struct agx_native_watch, poll);
     struct agx_native_part *p = w->part;
     struct agx_native_box *box = p->box;
-    struct agx_backend *b = &box->native->base;
     const size_t i = (size_t)(p - box->parts);
 
     (void)status;
@@ -102,7 +101,19 @@ static void on_ended(uv_poll_t *h, int status, int events)
     AGX_LOG(AGX_LOG_DEBUG, "native.ended", AGX_F_STR("sandbox", box->id),
             AGX_F_INT("part", (int64_t)i), AGX_F_INT("exit_code", p->exit_code),
             AGX_F_BOOL("oom", box->state.parts[i].oom));
-    if (!wake(box) && b->news)
+    box->unheard = true;
+    if (!wake(box))
+        agx_native_box_tell(box);
+}
+
+void agx_native_box_tell(struct agx_native_box *box)
+{
+    struct agx_backend *b = &box->native->base;
+
+    if (!box->unheard || box->task || box->downing || b->closing)
+        return;
+    box->unheard = false;
+    if (b->news)
         b->news(b->news_user, box->id);
 }
 

@@ -48,6 +48,7 @@ struct agx_native_box {
     unsigned tend_tries;                /* in a row, the last of them then */
     uint64_t tend_ms;
     bool unnoted; /* a forwarder was started again that is not in the record */
+    bool unheard; /* a part ended while something was done to it: news, when that is over */
 };
 
 /* What is done to it; not of one that was refused. */
@@ -77,6 +78,9 @@ static inline bool agx_native_part_runs(const struct agx_native_box *box, size_t
 }
 /* Any of its parts runs. */
 bool agx_native_box_runs(const struct agx_native_box *box);
+/* News of a part that ended by itself; nothing while something is done to the box: whoever ends
+ * that asks again. */
+void agx_native_box_tell(struct agx_native_box *box);
 /* Its forwarders end. */
 void agx_native_box_unforward(struct agx_native_box *box);
 /* Its commands are reached in the PID 1 of its primary; or there is none: takes the error. */

@@ -279,6 +279,7 @@ static void down_ended(struct agx_step *s, struct agx_error *error)
     struct agx_native_downing *d = container_of(s, struct agx_native_downing, step);
 
     d->box->downing = NULL;
+    d->box->unheard = false; /* they were told to end */
     if (!d->native->base.closing && !agx_native_part_runs(d->box, 0))
         agx_native_box_down(d->box, NULL);
     d->done(d->user, error);

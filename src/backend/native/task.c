@@ -19,13 +19,16 @@ void agx_native_task_ended(struct agx_step *s, struct agx_error *error)
 {
     struct agx_task *t = agx_task_of(s);
     struct agx_native_box *box = agx_native_box_of(t);
+    const bool dropped = t->verb == AGX_DO_DELETE && !error && !t->base.backend->closing;
 
     agx_task_leave(t);
-    if (t->verb == AGX_DO_DELETE && !error && !t->base.backend->closing)
+    if (dropped)
         agx_native_box_drop(box);
     else
         agx_native_tend(box);
     agx_task_ended(s, error);
+    if (!dropped) /* whoever asked knows by now that it runs */
+        agx_native_box_tell(box);
 }
 
 static const struct agx_task_verb *verb_of(enum agx_do verb)
