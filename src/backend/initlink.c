@@ -262,6 +262,17 @@ static void flush(struct pidlink *k)
     poll_for(k->sock, k->first ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
+/* Of an init that ended with something of ours unread the kernel says so first, once: what it sent
+ * before is behind that. */
+static ssize_t receive(const struct sock *s, uint8_t in[AGX_INIT_INLINE_MAX])
+{
+    ssize_t n = recv(s->fd, in, AGX_INIT_INLINE_MAX, MSG_DONTWAIT);
+
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(s->fd, in, AGX_INIT_INLINE_MAX, MSG_DONTWAIT);
+    return n;
+}
+
 static void on_packet(struct pidlink *k, struct agx_str packet)
 {
     struct agx_init_msg m;
@@ -287,7 +298,7 @@ static void on_exit_poll(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     while (n > 0 && k->sock && k->state == LINK_READY) {
-        n = recv(k->sock->fd, in, sizeof(in), MSG_DONTWAIT);
+        n = receive(k->sock, in);
         if (n > 0)
             on_packet(k, agx_str_bytes(in, (size_t)n));
     }
@@ -301,13 +312,14 @@ static void on_sock(uv_poll_t *poll, int status, int events)
     struct pidlink *k = s->link;
     uint8_t in[AGX_INIT_INLINE_MAX];
 
-    /* A callback may close the link, or break it. */
-    for (unsigned i = 0; i < AGX_INITLINK_TURN && k && k->sock == s; i++) {
-        ssize_t n = recv(s->fd, in, sizeof(in), MSG_DONTWAIT);
+    /* A callback may close the link, or break it. Of a socket with an error nothing more is told
+     * than that: all that is in it is read. */
+    for (unsigned i = 0; (i < AGX_INITLINK_TURN || status < 0) && k && k->sock == s; i++) {
+        ssize_t n = receive(s, in);
 
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n < 0 && (errno == EAGAIN || errno == EINTR) && status == 0)
             break;
-        if (n <= 0 || status < 0) {
+        if (n <= 0) {
             drop_sock(k);
             begin(k); /* while init lives: its end is told by the pidfd */
             return;

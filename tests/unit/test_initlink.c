@@ -3,9 +3,11 @@
 #include "tests/support/init.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -495,6 +497,64 @@ TEST(end_of_init_is_told)
         AGX_UNAVAILABLE,
         agx_initlink_send(t.link, &(struct agx_init_msg){ .kind = AGX_INIT_STOP }, NULL, 0, NULL));
     ASSERT_INT(0, test_init_status(&t));
+    test_init_close(&t);
+}
+
+static void say(int fd, const struct agx_init_msg *m)
+{
+    uint8_t packet[256];
+    size_t n = agx_init_encode(m, packet, sizeof(packet));
+
+    if (send(fd, packet, n, MSG_NOSIGNAL) != (ssize_t)n)
+        _exit(2);
+}
+
+/* Answers HELLO. When there is something else to read it tells of an end, and ends itself. */
+static _Noreturn void be_init(int fd)
+{
+    struct pollfd more = { .fd = fd, .events = POLLIN };
+    struct agx_init_msg hello;
+    uint8_t packet[256];
+    ssize_t n = recv(fd, packet, sizeof(packet), 0);
+
+    if (n < 0 || agx_init_decode(agx_str_bytes(packet, (size_t)n), &hello, NULL) < 0)
+        _exit(1);
+    say(fd, &(struct agx_init_msg){ .kind = AGX_INIT_WELCOME, .nonce = hello.nonce });
+    while (poll(&more, 1, -1) != 1)
+        continue;
+    say(fd,
+        &(struct agx_init_msg){ .kind = AGX_INIT_EXITED, .id = AGX_STR("one"), .exit_code = 5 });
+    _exit(0);
+}
+
+TEST(last_words_of_an_init_that_ends_with_something_unread_are_heard)
+{
+    struct test_init t = { 0 };
+    siginfo_t info;
+    int pair[2];
+
+    if (geteuid() != 0)
+        SKIP("needs root: init lets nobody else have its channel");
+    for (size_t i = 0; i < AGX_INIT_FDS_MAX; i++)
+        t.log_fds[i] = -1;
+    t.loop = test_loop_open();
+    ASSERT_INT(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+    t.pid = fork();
+    ASSERT_TRUE(t.pid >= 0);
+    if (t.pid == 0) {
+        int own = fcntl(pair[1], F_DUPFD, 100);
+
+        (void)dup2(pair[0], AGX_INIT_CONTROL_FD);
+        (void)syscall(SYS_close_range, AGX_INIT_CONTROL_FD + 1, own - 1, 0);
+        be_init(own);
+    }
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    t.pidfd = (int)syscall(SYS_pidfd_open, t.pid, 0);
+    test_init_connect(&t);
+    test_init_ask(&t, AGX_INIT_QUERY, "one");
+    ASSERT_INT(0, waitid(P_PID, (id_t)t.pid, &info, WEXITED | WNOWAIT));
+    ASSERT_INT(5, test_init_wait(&t, AGX_INIT_EXITED, "one").exit_code);
     test_init_close(&t);
 }
 
