@@ -1,13 +1,17 @@
 """usage: tools/venv_python tests/support/pytest_tap.py PYTEST-ARGUMENT...
 
 Runs pytest and prints TAP, so that each Python test counts like a C one. A skipped test is a
-failure with its reason when AGX_MUST_WORK is 1.
+failure with its reason when AGX_MUST_WORK is 1. Where the end behind the last test takes long, what
+each thread is at is told on stderr.
 """
 
+import faulthandler
 import os
 import sys
 
 import pytest
+
+END_S = 60  # of pytest and the interpreter, when all tests have ended
 
 
 class Tap:
@@ -16,6 +20,7 @@ class Tap:
     def __init__(self):
         # pytest captures descriptor 1 while tests run; this one stays ours.
         self.out = os.fdopen(os.dup(1), "w", buffering=1)
+        self.err = os.dup(2)
         self.must_work = os.environ.get("AGX_MUST_WORK") == "1"
         self.number = 0
         self.failed = 0
@@ -41,6 +46,9 @@ class Tap:
             self.result(not self.must_work, name, "" if self.must_work else " # SKIP")
         elif report.when == "call":
             self.result(True, name)
+
+    def pytest_sessionfinish(self):
+        faulthandler.dump_traceback_later(END_S, file=self.err)
 
     def pytest_collectreport(self, report):
         if report.failed:

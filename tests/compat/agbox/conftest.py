@@ -1,13 +1,25 @@
 """Fixtures for tests of the daemon's gRPC services: a daemon in each mode, a client, a world."""
 
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
-from agxtest.agbox import Client
+from agxtest.agbox import CALL_S, Client
 from agxtest.daemon import MODES, Daemon
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(name="threads_end", scope="session", autouse=True)
+def fixture_threads_end():
+    """grpc has a thread for the calls of a channel, which ends in its own time behind close(). The
+    garbage of its calls needs locks that such a thread may hold for ever once the interpreter ends.
+    """
+    yield
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and "_poll" not in thread.name:  # asyncio's stays
+            thread.join(CALL_S)
 
 
 @pytest.fixture(name="mode", params=MODES)
