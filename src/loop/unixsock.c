@@ -20,9 +20,9 @@
 
 #include "base/banned.h"
 
-/* The lock is held for some system calls, so a second is long; but anyone may lock a public
- * directory for ever, so we do not wait longer. */
-#define LOCK_TRIES 100
+/* The lock is held for some system calls, so some seconds are long, also on a busy machine; but
+ * anyone may lock a public directory for ever, so we do not wait longer. */
+#define LOCK_TRIES 500
 #define LOCK_PAUSE_MS 10
 
 struct agx_unixsock {
