@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import socket
 import struct
 import subprocess
@@ -20,7 +19,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 
 TIMEOUT_S = 60
 MIB = 1 << 20
-ENHANCE_YOUR_CALM = 11
+GOAWAY, ENHANCE_YOUR_CALM = 7, 11
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
@@ -313,6 +312,16 @@ def send_all(peer, data):
         peer.sendall(data)
 
 
+def goaway_code(frames):
+    """The reason for the end of a connection that sent these frames; None: it did not say."""
+    while len(frames) >= 9:
+        end = 9 + int.from_bytes(frames[:3])
+        if frames[3] == GOAWAY:
+            return int.from_bytes(frames[13:17])
+        frames = frames[end:]
+    return None
+
+
 def test_flood_of_resets_ends_that_connection_only(server, client):
     got = b""
     with socket.socket(socket.AF_UNIX) as hostile:
@@ -324,6 +333,5 @@ def test_flood_of_resets_ends_that_connection_only(server, client):
             while data := hostile.recv(65536):
                 got += data
         sender.join()
-    goaway = re.search(rb"\x07\x00\0\0\0\0....(....)", got, re.DOTALL)
-    assert goaway and goaway[1] == struct.pack(">I", ENHANCE_YOUR_CALM)
+    assert goaway_code(got) == ENHANCE_YOUR_CALM
     assert client.say(b"still here", timeout=TIMEOUT_S) == b"still here"

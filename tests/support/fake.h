@@ -34,7 +34,6 @@ static inline struct agx_backend *test_fake_open(const struct test_fake *t, stru
 
     c.dir = t->dir;
     c.program = AGX_FAKEWORLD;
-    c.ping_ms = 10000; /* sanitizers are slow */
     ASSERT_OK(agx_backend_fake_open(l, &c, &b, NULL));
     return b;
 }
