@@ -11,7 +11,7 @@ from agxtest.daemon import Daemon
 from agxtest.registry import Registry
 from agxtest.server import wait_for
 
-TIMEOUT_S = 180  # says when a hang is one: some archives have tens of thousands of files
+TIMEOUT_S = 180  # says when a hang is one: some archives have thousands of files
 
 
 class ImageStage:

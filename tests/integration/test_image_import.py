@@ -409,7 +409,7 @@ def many_files():
     return archives.tar(
         [
             (f"d{n // 100}/f{n}" if n % 100 else f"d{n // 100}", b"x" if n % 100 else None)
-            for n in range(40000)
+            for n in range(10000)
         ]
     )
 
