@@ -158,8 +158,9 @@ static void on_readable(uv_poll_t *p, int status, int events)
         char bytes[NEWS_BYTES];
     } in;
 
-    (void)status;
     (void)events;
+    if (status < 0) /* an error, as below, stops the handle; it is over when it was read */
+        (void)uv_poll_start(p, UV_READABLE, on_readable);
     for (int i = 0; i < AGX_FENCE_NEWS_TURN; i++) {
         ssize_t n = recv(l->fd, &in, sizeof(in), MSG_DONTWAIT);
 

@@ -373,13 +373,32 @@ def test_tables_of_others_are_left_alone(world, fence):
     fence.ok("remove a")  # the next line is no "restored"
 
 
+def crowd(world):
+    """Somebody adds a table with many elements, and removes it."""
+    elements = ", ".join(f"10.{i // 256}.{i % 256}.1" for i in range(20000))
+    lines = (
+        "add table inet crowd",
+        "add set inet crowd s { type ipv4_addr; }",
+        f"add element inet crowd s {{ {elements} }}",
+        "delete table inet crowd",
+    )
+    world.host.run("nft", "-f", "-", text="\n".join(lines))
+
+
+def test_a_fence_that_lost_news_of_the_kernel_hears_the_next(world, fence):
+    with held_up(fence.process.pid):
+        for _ in range(16):
+            crowd(world)
+    assert fence.hear() == "restored", "there is room for all of it: nothing was lost"
+    world.host.run("nft", "delete", "table", "inet", TABLE)
+    assert fence.hear() == "restored"
+    each_refused(world.a, (HOST[0], 80))
+
+
 def test_changes_of_others_are_no_change_of_ours_however_many_they_are(world, fence):
     """All that the kernel tells of them has room until it is read."""
-    elements = ", ".join(f"10.{i // 256}.{i % 256}.1" for i in range(20000))
-    crowd = "add table inet crowd\nadd set inet crowd s { type ipv4_addr; }\n"
-    crowd += f"add element inet crowd s {{ {elements} }}\ndelete table inet crowd\n"
     with held_up(fence.process.pid):
-        world.host.run("nft", "-f", "-", text=crowd)
+        crowd(world)
     for _ in range(100):  # each takes a script, and would stand behind a "restored"
         fence.ok("remove a", f"put {MEMBER_A}")
 

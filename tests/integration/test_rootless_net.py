@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from agxtest.server import free_port, wait_for
+from agxtest.server import free_port, held_up, wait_for
 from local_resolver import ANSWER, RESOLVER, resolver
 from rootless_fixtures import *  # noqa: F403
 from rootless_fixtures import mounted, processes, staged
@@ -174,6 +174,20 @@ def test_an_address_that_the_host_gets_later_is_not_reached(stage):
         assert not reaches(stage, "web-1", THIRD)
     finally:
         sh("ip", "addr", "del", f"{THIRD}/24", "dev", "up0")
+    stage.ok("sandbox", "delete", "web-1")
+
+
+def test_changes_are_heard_also_behind_more_of_them_than_there_is_room_for(stage):
+    stage.ok(*stage.creating("web-1", "nat"))
+    old = pasta()
+    others = [f"10.99.{i // 250}.{i % 250 + 1}/32 dev lan0" for i in range(3000)]
+    batch = "".join(f"addr {verb} {each}\n" for verb in ("add", "del") for each in others)
+    with held_up(stage.daemon.process.pid):
+        subprocess.run(["ip", "-batch", "-"], input=batch, text=True, check=True)
+    for verb in ("add", "del"):
+        sh("ip", "addr", verb, f"{THIRD}/24", "dev", "up0")
+        wait_for(lambda old=old: old not in pastas(), "pasta knows of the change")
+        old = pasta()
     stage.ok("sandbox", "delete", "web-1")
 
 

@@ -262,8 +262,9 @@ static void on_news(uv_poll_t *poll, int status, int events)
     struct agx_pasta *p = poll->data;
     char bytes[NEWS_BYTES];
 
-    (void)status;
     (void)events;
+    if (status < 0) /* messages were lost: that stops the handle, and is over when it was read */
+        (void)uv_poll_start(poll, UV_READABLE, on_news);
     for (int i = 0; i < NEWS_TURN; i++) {
         if (recv(p->news_fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 && errno == EAGAIN)
             break;
