@@ -35,14 +35,14 @@ static void begin_words(struct test_attend *t, struct test_command *c, const cha
     } while (0)
 
 /* Starts a line of a shell with the gate in its middle, and waits until it runs. */
-static void begin_gated(struct test_attend *t, struct test_command *c, struct test_gate *g,
-                        const char *before, const char *after)
+static void begin_gated(struct test_attend *t, struct test_command *c, const char *id,
+                        struct test_gate *g, const char *before, const char *after)
 {
     char line[512];
 
     test_gate_shut(g);
     (void)snprintf(line, sizeof(line), "%s; %s %s", before, g->wait, after);
-    begin_running(t, c, "exec-1", "sh", "-c", line);
+    begin_running(t, c, id, "sh", "-c", line);
 }
 
 static void end(struct test_attend *t, struct test_command *c)
@@ -175,7 +175,7 @@ TEST(next_daemon_adopts_what_runs_and_what_has_ended_until_it_is_forgotten)
     struct test_gate gate;
 
     test_attend_open(&t);
-    begin_gated(&t, &c, &gate, ":", "exit 7");
+    begin_gated(&t, &c, "exec-1", &gate, ":", "exit 7");
     begin(&t, &ended, "exec-2", "sh", "-c", "exit 5");
     ASSERT_INT(5, test_command_wait(&t.b, &ended));
     test_attend_again(&t);
@@ -222,7 +222,7 @@ TEST(abandoned_command_runs_on_and_is_taken_up_again)
     struct test_gate gate;
 
     test_attend_open(&t);
-    begin_gated(&t, &c, &gate, "echo one", "echo two; exit 7");
+    begin_gated(&t, &c, "exec-1", &gate, "echo one", "echo two; exit 7");
     agx_backend_abandon(c.op);
     test_pause(t.b.loop, 50);
     test_command_start(&t.b, &t.sb, &c, false, false);
@@ -232,8 +232,9 @@ TEST(abandoned_command_runs_on_and_is_taken_up_again)
     ASSERT_UINT(1, c.n_begun);
     test_log_is(&c.out, "one\ntwo\n");
     test_command_done(&c);
-    begin_running(&t, &c, "exec-2", "sh", "-c", "sleep 0.1");
+    begin_gated(&t, &c, "exec-2", &gate, "true", "exit 0");
     agx_backend_abandon(c.op);
+    test_gate_open(&gate);
     test_pause(t.b.loop, 300); /* its end is nobody's */
     test_command_start(&t.b, &t.sb, &c, true, false);
     ASSERT_INT(0, test_command_wait(&t.b, &c));
@@ -271,9 +272,10 @@ TEST(cancelled_kill_says_so_and_a_cancelled_command_goes_on)
     struct test_reply r = { 0 };
     struct test_command c;
     struct test_attend t;
+    struct test_gate gate;
 
     test_attend_open(&t);
-    begin_running(&t, &c, "exec-1", "sh", "-c", "trap '' TERM; echo set; sleep 0.2; exit 6");
+    begin_gated(&t, &c, "exec-1", &gate, "trap '' TERM; echo set", "exit 6");
     agx_backend_cancel(c.op);
     ASSERT_OK(
         agx_backend_exec_kill(&t.b, t.sb.id, c.exec.id, 60000, test_reply_done, &r, &r.op, NULL));
@@ -281,6 +283,7 @@ TEST(cancelled_kill_says_so_and_a_cancelled_command_goes_on)
     ASSERT_UINT(0, r.n_done);
     test_wait(t.b.loop, &r.n_done, 1);
     ASSERT_INT(AGX_CANCELLED, r.code);
+    test_gate_open(&gate);
     end(&t, &c);
     ASSERT_UINT(1, c.n_exited);
     test_command_done(&c);

@@ -225,7 +225,7 @@ TEST(output_that_was_sent_while_nobody_was_attached_is_asked_for_again)
     struct test_gate gate;
 
     test_attend_open(&t);
-    begin_gated(&t, &c, &gate, "echo one", "echo two; exit 7");
+    begin_gated(&t, &c, "exec-1", &gate, "echo one", "echo two; exit 7");
     wait_for_output(&t, &c, 4);
     test_attend_end(&t);
     engine.dropped = 0;
@@ -252,7 +252,7 @@ TEST(output_that_init_could_not_keep_is_left_out_and_offsets_stay)
     uint8_t bytes[16];
 
     test_attend_open(&t);
-    begin_gated(&t, &c, &gate, "echo begin", "head -c 2000000 /dev/zero; echo end");
+    begin_gated(&t, &c, "exec-1", &gate, "echo begin", "head -c 2000000 /dev/zero; echo end");
     wait_for_output(&t, &c, 6);
     test_attend_end(&t); /* no daemon: the engine drops it all */
     test_gate_open(&gate);

@@ -258,7 +258,7 @@ TEST(a_purge_waits_for_a_slow_reader_and_then_ends_it)
 
     fixture_prepare(&f);
     f.config.cleanup_ttl_ns = 1000000;
-    f.config.sweep_ms = 50; /* it waits for so many of them: long enough for a busy machine */
+    f.config.sweep_ms = 150; /* it waits for so many of them: long enough for a busy machine */
     fixture_open_engine(&f);
     make_ready(&f, "box1");
     reader_open(&f, &r, "box1", 0);

@@ -443,9 +443,11 @@ TEST(endless_output_fills_neither_disk_nor_memory_and_delays_nobody)
 TEST(newer_daemon_takes_the_channel_over)
 {
     struct test_init t, second;
+    struct test_gate gate;
 
+    test_gate_shut(&gate);
     test_init_open(&t, NULL);
-    test_init_begin(&t, "one", NULL, TEST_ARGV("sleep", "0.3"));
+    test_init_begin(&t, "one", NULL, TEST_ARGV("sh", "-c", gate.wait));
     (void)test_init_wait(&t, AGX_INIT_STARTED, "one");
     second = t;
     second.loop = test_loop_open();
@@ -455,6 +457,7 @@ TEST(newer_daemon_takes_the_channel_over)
         second.log_fds[i] = -1;
     test_init_connect(&second);
     test_init_ask(&second, AGX_INIT_QUERY, "one");
+    test_gate_open(&gate);
     ASSERT_INT(0, test_init_wait(&second, AGX_INIT_EXITED, "one").exit_code);
     ASSERT_FALSE(test_init_has(&t, AGX_INIT_EXITED, "one"));
     test_init_disconnect(&second);
