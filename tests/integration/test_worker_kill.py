@@ -222,34 +222,40 @@ def test_a_worker_killed_while_it_is_cancelled_adds_nothing(serve_python, place,
         wait_for(lambda: server.health()["calls"] == 0, "the server knows of its death")
 
 
-def interpreter_of(server):
-    """The worker's pid once it is past its exec(), before which the server waits for it."""
-    for pid in children(server.pid):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if b"_boot.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                return pid
-    return None
+class LatePython:
+    """An interpreter that can be kept from running the worker."""
 
+    def __init__(self, directory):
+        directory.mkdir()
+        self.directory, self.path = directory, directory / "python"
+        script = f"exec {sys.executable} -I {HERE / 'late_python.py'} {directory}"
+        self.path.write_text(f'#!/bin/sh\n{script} "$@"\n')
+        self.path.chmod(0o755)
 
-def stop_while_starting(server):
-    """Kills the worker and stops its successor before that is ready, which takes some tries."""
-    for _ in range(50):
-        old = server.kill_worker()
-        wait_for(lambda old=old: old not in children(server.pid), "it is gone")
-        pid = wait_for(lambda: interpreter_of(server), "another is there")
-        hold(pid)
-        if server.health()["worker"] == "starting":
-            return pid
-        os.kill(pid, signal.SIGCONT)
-    raise AssertionError("it was always ready too soon")
+    def hold(self):
+        (self.directory / "hold").touch()
+
+    def release(self):
+        (self.directory / "hold").unlink()
+
+    def waits(self):
+        """The process that waits, once there is one."""
+        found = wait_for(lambda: list(self.directory.glob("waits-*")), "another worker starts")
+        return int(found[0].name.removeprefix("waits-"))
 
 
 @pytest.mark.parametrize("new", [Client, Session])
 @pytest.mark.parametrize("kind", SHAPES)
-def test_a_worker_killed_before_it_is_ready_ends_calls_that_wait(serve_python, place, new, kind):
-    server = serve_python()
+def test_a_worker_killed_before_it_is_ready_ends_calls_that_wait(
+    serve_python, tmp_path, place, new, kind
+):
+    python = LatePython(tmp_path / "late")
+    server = serve_python("--python", python.path)
     with new(server) as client, nothing_is_left(server, client):
-        starting = stop_while_starting(server)
+        python.hold()
+        server.kill_worker()
+        starting = python.waits()
+        assert server.health()["worker"] == "starting"
         target = {"unary": "unary", "stream": "endless", "bidi": "bidi_deaf"}[kind]
         call = Call(client, place, target, str(place), kind=kind)
         if kind == "bidi":
@@ -260,6 +266,7 @@ def test_a_worker_killed_before_it_is_ready_ends_calls_that_wait(serve_python, p
         assert (values, name, error["type"]) == ([], f"{kind}:error", "WorkerUnavailable")
         assert error["returncode"] == -9 and "killed by signal 9" in error["message"]
         assert not (place / "runs").exists()
+        python.release()
 
 
 def test_a_worker_killed_with_calls_of_every_shape_ends_each_once(serve_python, place):
