@@ -60,7 +60,7 @@ def fixture_shared_server(tmp_path_factory):
     server.stop()
 
 
-def run_program(interpreter, name, *arguments, package=None, seconds=300, path=()):
+def run_program(interpreter, name, *arguments, package=None, seconds=500, path=()):
     """Runs a program of programs/ to its end and returns what it printed."""
     places = [*([package] if package else []), HERE / "targets", *path]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "PYTHON"))}

@@ -15,7 +15,7 @@ import numpy
 import socketio
 from agentix import Channel, RemoteCallError, RuntimeClient
 
-LIMIT_S = 60
+LIMIT_S = 240  # tells a hang: what waits in front of an answer costs this client seconds
 cases = {}
 
 
