@@ -77,7 +77,7 @@ static void perhaps_sleep(void)
     type name params;                                                                              \
     type name params                                                                               \
     {                                                                                              \
-        static type(*real) params;                                                                 \
+        static __typeof__(name) *real;                                                             \
         type result;                                                                               \
                                                                                                    \
         if (!real)                                                                                 \

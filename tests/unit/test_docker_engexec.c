@@ -71,8 +71,6 @@ static void serve(void *user, const struct test_httpd_request *q)
 
     if (test_httpd_is(q, "POST", "/v1.41/containers/box/exec") && is_kill(q)) {
         serve_kill(s, q);
-    } else if (test_httpd_is(q, "POST", "/v1.41/exec/k1/start")) {
-        serve_start(s, q);
     } else if (test_httpd_is(q, "GET", "/v1.41/exec/k1/json")) {
         s->n_kills_seen++;
         test_httpd_answer(q->conn, 200, s->kill_seen);
@@ -80,7 +78,8 @@ static void serve(void *user, const struct test_httpd_request *q)
         s->n_made++;
         (void)snprintf(s->body, sizeof(s->body), "%.*s", AGX_STR_ARG(q->body));
         test_httpd_answer(q->conn, s->make_status, s->made);
-    } else if (test_httpd_is(q, "POST", "/v1.41/exec/e1/start")) {
+    } else if (test_httpd_is(q, "POST", "/v1.41/exec/e1/start") ||
+               test_httpd_is(q, "POST", "/v1.41/exec/k1/start")) {
         serve_start(s, q);
     } else if (test_httpd_is(q, "GET", "/v1.41/exec/e1/json")) {
         s->n_seen++;
