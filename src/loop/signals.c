@@ -4,6 +4,7 @@
 #include "loop/uverr.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <signal.h>
 
 #include "base/banned.h"
@@ -45,6 +46,20 @@ struct agx_signals *agx_signals_close(struct agx_signals *s)
     return NULL;
 }
 
+/*
+ * ThreadSanitizer keeps a signal that comes at a bad moment for later, in a place that it makes at
+ * a thread's first call that may block, and loses one that comes while it makes it. For us that
+ * would be the loop's first wait, when others can reach us already: so there is such a call before.
+ */
+static void block_once(void)
+{
+#ifdef __has_feature
+#if __has_feature(thread_sanitizer)
+    (void)poll(NULL, 0, 0);
+#endif
+#endif
+}
+
 int agx_signals_open(struct agx_loop *l, agx_shutdown_fn on_shutdown, void *user,
                      struct agx_signals **ret_signals, struct agx_error **err)
 {
@@ -56,6 +71,7 @@ int agx_signals_open(struct agx_loop *l, agx_shutdown_fn on_shutdown, void *user
         return agx_error_errno(err, ENOMEM, "watch signals");
     s->on_shutdown = on_shutdown;
     s->user = user;
+    block_once();
     for (size_t i = 0; i < AGX_ARRAY_LEN(watched) && r == 0; i++) {
         r = uv_signal_init(agx_loop_uv(l), &s->handles[i]);
         if (r < 0)
