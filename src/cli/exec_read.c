@@ -76,12 +76,7 @@ static int print_table(const struct agx_exec_views *views, struct agx_error **er
 
     for (size_t i = 0; r == 0 && i < views->len; i++)
         r = add_row(&t, &views->items[i].exec);
-    if (r == 0)
-        agx_table_print(&t, stdout);
-    else
-        (void)agx_cli_no_memory(err);
-    agx_table_done(&t);
-    return r;
+    return agx_table_end(&t, r, err);
 }
 
 struct listing {

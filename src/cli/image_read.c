@@ -49,12 +49,7 @@ static int print_table(const struct agx_image_views *views, struct agx_error **e
 
     for (size_t i = 0; r == 0 && i < views->len; i++)
         r = add_rows(&t, &views->items[i], now);
-    if (r == 0)
-        agx_table_print(&t, stdout);
-    else
-        (void)agx_cli_no_memory(err);
-    agx_table_done(&t);
-    return r;
+    return agx_table_end(&t, r, err);
 }
 
 static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)

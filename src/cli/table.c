@@ -2,6 +2,7 @@
 #include "cli/table.h"
 
 #include "base/limits.h"
+#include "cli/ctl.h"
 #include "cli/show.h"
 
 #include <assert.h>
@@ -77,4 +78,14 @@ void agx_table_print(const struct agx_table *t, FILE *out)
 void agx_table_done(struct agx_table *t)
 {
     agx_buf_done(&t->text);
+}
+
+int agx_table_end(struct agx_table *t, int r, struct agx_error **err)
+{
+    if (r == 0)
+        agx_table_print(t, stdout);
+    else
+        (void)agx_cli_no_memory(err);
+    agx_table_done(t);
+    return r;
 }

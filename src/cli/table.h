@@ -20,5 +20,8 @@ int agx_table_add(struct agx_table *t, const struct agx_str *cells) AGX_MUST_CHE
 /* Two blanks between columns, none at the end of a line. */
 void agx_table_print(const struct agx_table *t, FILE *out);
 void agx_table_done(struct agx_table *t);
+/* The end of a listing, whose rows gave `r`: it is printed, or there was no memory for it. The
+ * table is gone afterwards. Returns `r`. */
+int agx_table_end(struct agx_table *t, int r, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif
