@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "tests/conformance/backend_stage.h"
 #include "tests/support/dockerd.h"
+#include "tests/support/paths.h"
 
 #include <stdlib.h>
 
@@ -74,7 +75,7 @@ struct agx_backend *conformance_backend_open(struct agx_loop *l)
 
     c.target = "unix://" PROXY;
     c.state_dir = world.dir;
-    c.init_path = AGX_INIT;
+    c.init_path = test_path_init;
     c.control = control();
     c.networks_ready = 0;
     if (agx_backend_docker_open(l, &c, &b, &err) < 0)

@@ -7,6 +7,7 @@
 #include "image/import.h"
 #include "image/pull.h"
 #include "tests/conformance/backend_native.h"
+#include "tests/support/paths.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -124,7 +125,7 @@ void conformance_backend_begin(void)
     (void)snprintf(world.init, sizeof(world.init), "%s/init", world.dir);
     (void)snprintf(world.release, sizeof(world.release), "%s/release", world.dir);
     world.left = false;
-    set_init(AGX_INIT);
+    set_init(test_path_init);
 }
 
 static unsigned count_entries(const char *path)
@@ -203,8 +204,8 @@ struct agx_backend *conformance_backend_open(struct agx_loop *l)
     c.data_dir = world.dir;
     c.run_dir = world.dir;
     c.init_path = world.init;
-    c.unpack_path = AGX_UNPACK;
-    c.forward_path = AGX_FORWARD;
+    c.unpack_path = test_path_unpack;
+    c.forward_path = test_path_forward;
     c.images = world.images;
     c.puller = world.puller;
     c.ready = 2;
@@ -342,7 +343,7 @@ static FILE *open_script(void)
     f = fopen(script, "we");
     ASSERT_NOT_NULL(f);
     ASSERT_INT(0, fchmod(fileno(f), 0755));
-    (void)fprintf(f, "#!/bin/sh\n[ \"$1\" = --plan ] || exec %s \"$@\"\n", AGX_INIT);
+    (void)fprintf(f, "#!/bin/sh\n[ \"$1\" = --plan ] || exec %s \"$@\"\n", test_path_init);
     return f;
 }
 
@@ -361,8 +362,8 @@ static void replace_init(const char *does)
 {
     FILE *f = open_script();
 
-    (void)fprintf(f, "ln -s %s %s.next && mv -T %s.next %s\n%s\n", AGX_INIT, world.init, world.init,
-                  world.init, does);
+    (void)fprintf(f, "ln -s %s %s.next && mv -T %s.next %s\n%s\n", test_path_init, world.init,
+                  world.init, world.init, does);
     close_script(f);
 }
 
@@ -374,7 +375,7 @@ static void replace_init_by_stuck(const char *sandbox_id)
     (void)fprintf(f,
                   "grep -q %s \"/proc/self/fd/$2\" && exec %s init 3 %s\n"
                   "until [ -e %s.set ]; do sleep 0.01; done\nexec %s \"$@\"\n",
-                  sandbox_id, AGX_STUCK, world.release, world.release, AGX_INIT);
+                  sandbox_id, test_path_stuck, world.release, world.release, test_path_init);
     close_script(f);
     world.left = true;
 }
@@ -385,7 +386,7 @@ static void hold_main(const char *sandbox_id)
     char command[256], answer[16];
     FILE *f;
 
-    (void)snprintf(command, sizeof(command), "exec %s hold %d %s", AGX_STUCK,
+    (void)snprintf(command, sizeof(command), "exec %s hold %d %s", test_path_stuck,
                    (int)native_world_pid(sandbox_id, 0), world.release);
     f = popen(command, "re");
     ASSERT_NOT_NULL(f);

@@ -9,6 +9,7 @@
 #include "backend/initstream.h"
 #include "tests/support/backend.h"
 #include "tests/support/init.h"
+#include "tests/support/paths.h"
 
 #include <stdlib.h>
 
@@ -114,7 +115,7 @@ static json_t *container_body(struct stage *s)
                          "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done", "HostConfig",
                          "Init", 1, "NetworkMode", "none");
     (void)snprintf(key, sizeof(key), "AGENTIX_INIT_KEY=%s", s->key);
-    (void)snprintf(bind, sizeof(bind), "%s:/.agentix-init:ro", AGX_INIT);
+    (void)snprintf(bind, sizeof(bind), "%s:/.agentix-init:ro", test_path_init);
     return json_pack("{s:s,s:b,s:[s],s:[sss],s:[],s:{s:[s],s:s,s:{s:s}}}", "Image", "agx-busybox:1",
                      "OpenStdin", 1, "Env", key, "Entrypoint", "/.agentix-init", "--control",
                      "stdio", "Cmd", "HostConfig", "Binds", bind, "NetworkMode", "none",

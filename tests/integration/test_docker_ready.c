@@ -2,6 +2,7 @@
 #include "backend/docker/docker.h"
 #include "tests/support/backend.h"
 #include "tests/support/dockerd.h"
+#include "tests/support/paths.h"
 
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ static void open_backend(unsigned ready)
 
     c.target = "unix://" TEST_DOCKERD_SOCKET;
     c.state_dir = w.dir;
-    c.init_path = AGX_INIT;
+    c.init_path = test_path_init;
     c.control = AGX_DOCKER_CONTROL_PIDFD;
     c.networks_ready = ready;
     ASSERT_OK(agx_backend_docker_open(w.loop, &c, &w.b, NULL));

@@ -1,5 +1,6 @@
 /* Images of any libc and of none, and their main processes. */
 #include "base/fd.h"
+#include "tests/support/paths.h"
 #include "tests/support/sandbox.h"
 
 #include <elf.h>
@@ -13,7 +14,7 @@ TEST(init_is_one_small_file_that_needs_no_loader)
     _cleanup_buf_ struct agx_buf bytes = AGX_BUF_INIT(1000000);
     const Elf64_Ehdr *head;
 
-    ASSERT_OK(agx_fd_read_file(AT_FDCWD, AGX_INIT, &bytes, NULL));
+    ASSERT_OK(agx_fd_read_file(AT_FDCWD, test_path_init, &bytes, NULL));
     head = (const Elf64_Ehdr *)(const void *)bytes.data;
     for (unsigned i = 0; i < head->e_phnum; i++) {
         const Elf64_Phdr *part =

@@ -1,4 +1,5 @@
 /* agentix-unpack: into a directory, and into a sandbox whose commands then look at the files. */
+#include "tests/support/paths.h"
 #include "tests/support/plan.h"
 
 #include "tests/support/tar.h"
@@ -14,7 +15,7 @@ static char said[1024];
 /* Runs it with these arguments (the last is NULL) and the tar on standard input. Its status. */
 static int unpack(const struct test_tar *tar, const char *const *args)
 {
-    const char *argv[16] = { AGX_UNPACK };
+    const char *argv[16] = { test_path_unpack };
     int in[2], out[2], status = 0;
     size_t len;
     pid_t pid;
@@ -29,7 +30,7 @@ static int unpack(const struct test_tar *tar, const char *const *args)
         dup2(in[0], 0);
         dup2(out[1], 2);
         close(in[1]);
-        execv(AGX_UNPACK, (char *const *)argv);
+        execv(test_path_unpack, (char *const *)argv);
         _exit(99);
     }
     close(in[0]);

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "tests/support/backend.h"
+#include "tests/support/paths.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static inline struct agx_backend *test_fake_open(const struct test_fake *t, stru
     struct agx_backend *b = NULL;
 
     c.dir = t->dir;
-    c.program = AGX_FAKEWORLD;
+    c.program = test_path_fakeworld;
     ASSERT_OK(agx_backend_fake_open(l, &c, &b, NULL));
     return b;
 }
@@ -46,7 +47,7 @@ static inline int test_fake_run(const struct test_fake *t, const char *option, c
 
     ASSERT_TRUE(pid >= 0);
     if (pid == 0) {
-        execl(AGX_FAKEWORLD, AGX_FAKEWORLD, option, t->dir, text, (char *)NULL);
+        execl(test_path_fakeworld, test_path_fakeworld, option, t->dir, text, (char *)NULL);
         _exit(127);
     }
     ASSERT_TRUE(waitpid(pid, &status, 0) == pid);

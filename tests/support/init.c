@@ -1,5 +1,6 @@
 /* init.c: starts init, speaks with it, waits. */
 #include "tests/support/init.h"
+#include "tests/support/paths.h"
 
 #include "base/caplog.h"
 #include "base/fd.h"
@@ -22,7 +23,7 @@ static int null_or(int fd)
 
 static _Noreturn void become_init(const struct test_init_params *params)
 {
-    const char *program = params->program ? params->program : AGX_INIT;
+    const char *program = params->program ? params->program : test_path_init;
     char name[] = "agentix-init", *argv[ARGS_MAX] = { name };
     int in = null_or(params->in_fd), out = null_or(params->out_fd);
 

@@ -1,5 +1,6 @@
 /* nest.c: agentix-init on its way into a sandbox, and who listens to it. */
 #include "tests/support/nest.h"
+#include "tests/support/paths.h"
 
 #include "base/fd.h"
 #include "base/macros.h"
@@ -49,7 +50,7 @@ pid_t test_init_spawn(const char *const *args, const int *fds, size_t n_fds)
         if (dup2(null, 0) < 0 || dup2(null, 1) < 0)
             _exit(99);
         keep_only(fds, n_fds);
-        (void)execve(AGX_INIT, argv, environ);
+        (void)execve(test_path_init, argv, environ);
         _exit(98);
     }
     for (size_t i = 1; argv[i]; i++)

@@ -1,4 +1,5 @@
 /* sandbox.c: roots, and the way into them. */
+#include "tests/support/paths.h"
 #include "tests/support/sandbox.h"
 
 #include "base/fd.h"
@@ -90,7 +91,7 @@ static void make_busybox(const struct test_sandbox *s)
         ASSERT_INT(0, symlink("busybox", full));
     }
     write_users(s);
-    copy(s, AGX_INIT_PROG, "/prog");
+    copy(s, test_path_init_prog, "/prog");
 }
 
 static void make_glibc(const struct test_sandbox *s)
@@ -98,16 +99,16 @@ static void make_glibc(const struct test_sandbox *s)
     copy(s, "/lib64/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2");
     copy(s, "/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6");
     copy(s, "/bin/dash", "/bin/sh");
-    copy(s, AGX_INIT_PROG_GLIBC, "/prog");
+    copy(s, test_path_init_prog_glibc, "/prog");
     write_users(s);
 }
 
 static void make_musl(const struct test_sandbox *s)
 {
-    if (access("/lib/ld-musl-x86_64.so.1", R_OK) < 0 || strlen(AGX_INIT_PROG_MUSL) == 0)
+    if (access("/lib/ld-musl-x86_64.so.1", R_OK) < 0 || strlen(test_path_init_prog_musl) == 0)
         SKIP("no musl-tools");
     copy(s, "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-x86_64.so.1");
-    copy(s, AGX_INIT_PROG_MUSL, "/prog");
+    copy(s, test_path_init_prog_musl, "/prog");
     write_users(s);
 }
 
@@ -121,10 +122,10 @@ void test_sandbox_make(struct test_sandbox *s, enum test_image image)
     make_dir(s, "/proc");
     make_dir(s, "/dev");
     make_dir(s, "/tmp");
-    copy(s, AGX_INIT, "/agentix-init");
+    copy(s, test_path_init, "/agentix-init");
     switch (image) {
     case TEST_IMAGE_SCRATCH:
-        copy(s, AGX_INIT_PROG, "/prog");
+        copy(s, test_path_init_prog, "/prog");
         break;
     case TEST_IMAGE_BUSYBOX:
         make_busybox(s);

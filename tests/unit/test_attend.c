@@ -1,5 +1,6 @@
 /* The commands of a sandbox over the channel that is taken by pidfd; and how PID 1 is found. */
 #include "tests/unit/attend_suite.h"
+#include "tests/support/paths.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -67,7 +68,7 @@ static struct agx_attend_pid init_of(const struct test_attend *t)
 {
     struct stat st;
 
-    ASSERT_INT(0, stat(AGX_INIT, &st));
+    ASSERT_INT(0, stat(test_path_init, &st));
     return (struct agx_attend_pid){ .pid = t->init.pid,
                                     .container_id = ":/", /* as in every file of cgroups */
                                     .init_dev = st.st_dev,

@@ -1,5 +1,6 @@
 /* Faults between the fake backend and its world, which is a process of its own. */
 #include "tests/support/fake_stage.h"
+#include "tests/support/paths.h"
 #include "tests/support/random.h"
 
 #include <signal.h>
@@ -119,7 +120,7 @@ TEST(a_silent_world_counts_as_dead_until_it_speaks_again)
     pid_t pid;
 
     config.dir = s.world.dir;
-    config.program = AGX_FAKEWORLD;
+    config.program = test_path_fakeworld;
     config.ping_ms = 3000; /* more than a busy machine holds it up */
     ASSERT_OK(agx_backend_fake_open(l, &config, &s.b, NULL));
     s.b->news = test_stage_news;

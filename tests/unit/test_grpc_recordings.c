@@ -6,6 +6,7 @@
 #include "codec/grpc_meta.h"
 
 #include "base/limits.h"
+#include "tests/support/paths.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -143,13 +144,13 @@ static void check_line(struct side *s, struct agx_str kind, struct agx_str rest)
 
 static void read_recording(const char *name, struct agx_buf *out)
 {
-    _cleanup_free_ char *path = NULL;
+    char below[300];
     FILE *f;
 
-    ASSERT_TRUE(asprintf(&path, AGX_RECORDINGS "/grpc/%s", name) > 0);
-    f = fopen(path, "rb");
+    (void)snprintf(below, sizeof(below), "grpc/%s", name);
+    f = fopen(test_path_recording(below), "rb");
     if (!f)
-        FAIL("cannot open '%s'", path);
+        FAIL("cannot open '%s'", test_path_recording(below));
     ASSERT_OK(agx_buf_reserve(out, FILE_MAX));
     out->len = fread(out->data, 1, FILE_MAX, f);
     fclose(f);
@@ -176,7 +177,7 @@ static void check_recording(const char *name)
 
 TEST(recordings_decode_and_encode_to_the_same_bytes)
 {
-    DIR *dir = opendir(AGX_RECORDINGS "/grpc");
+    DIR *dir = opendir(test_path_recording("grpc"));
     struct dirent *entry;
     int n = 0;
 

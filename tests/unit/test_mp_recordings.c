@@ -5,6 +5,7 @@
 #include "codec/frame.h"
 #include "codec/mp_ext.h"
 #include "codec/mp_fields.h"
+#include "tests/support/paths.h"
 #include "tests/support/test.h"
 
 #include <inttypes.h>
@@ -198,7 +199,7 @@ static void check_line(const char *kind, const char *hex, const char *text)
 TEST(recorded_values_and_frames_decode_to_what_they_were_and_encode_to_the_same_bytes)
 {
     static char line[LINE_SIZE], kind[16], name[64], hex[LINE_SIZE], text[LINE_SIZE];
-    FILE *f = fopen(AGX_RECORDINGS "/msgpack/values.txt", "r");
+    FILE *f = fopen(test_path_recording("msgpack/values.txt"), "r");
     unsigned n = 0;
 
     ASSERT_NOT_NULL(f);

@@ -5,6 +5,7 @@
 #include "codec/eio_open.h"
 #include "codec/eio_payload.h"
 #include "codec/sio_assembler.h"
+#include "tests/support/paths.h"
 #include "tests/support/test.h"
 
 #include <dirent.h>
@@ -199,12 +200,12 @@ static void check_session(struct agx_str text, struct counts *n)
 static void check_file(const char *name, struct counts *n)
 {
     _cleanup_free_ char *text = malloc(FILE_MAX);
-    char path[4096];
+    char below[300];
     FILE *f;
 
     ASSERT_NOT_NULL(text);
-    (void)snprintf(path, sizeof(path), "%s/sio/%s", AGX_RECORDINGS, name);
-    f = fopen(path, "rb");
+    (void)snprintf(below, sizeof(below), "sio/%s", name);
+    f = fopen(test_path_recording(below), "rb");
     ASSERT_NOT_NULL(f);
     check_session(agx_str_bytes(text, fread(text, 1, FILE_MAX, f)), n);
     fclose(f);
@@ -212,7 +213,7 @@ static void check_file(const char *name, struct counts *n)
 
 TEST(every_recorded_session_decodes_to_what_was_meant_and_encodes_to_the_same_bytes)
 {
-    DIR *d = opendir(AGX_RECORDINGS "/sio");
+    DIR *d = opendir(test_path_recording("sio"));
     struct counts n = { 0, 0, 0 };
     struct dirent *e;
     unsigned files = 0;
