@@ -181,14 +181,25 @@ def test_headers_name_an_installed_one_that_is_no_c99(tree):
     fails(tree, "tools/check_headers", "include/agentix/x.h:3:", "c99")
 
 
-def tidy(tree, text):
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """Verdicts of other runs are not seen."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def tidy(tree, text, options=""):
     """Runs clang-tidy, as `make lint` does, on a tree of one source."""
     write(tree, "src/base/big.c", text)
     build = tree / "build/werror-clang"
     source = str(tree / "src/base/big.c")
-    entry = {"directory": str(tree), "file": source, "command": f"clang -c {source}"}
+    command = f"ccache clang -I{tree}/src {options} -o big.o -c {source}"
+    entry = {"directory": str(tree), "file": source, "command": command}
     write(tree, build / "compile_commands.json", json.dumps([entry]))
     return run(tree, "tools/check_tidy")
+
+
+def clean(known):
+    return 0, f"check_tidy: 1 sources, {known} of them known to be clean\n"
 
 
 def body(lines):
@@ -203,7 +214,7 @@ def test_tidy_names_a_function_of_150_lines(tree):
 
 
 def test_tidy_lets_a_function_of_90_lines_pass(tree):
-    assert tidy(tree, body(90)) == (0, "")
+    assert tidy(tree, body(90)) == clean(known=0)
 
 
 def test_tidy_names_a_null_dereference(tree):
@@ -212,6 +223,52 @@ def test_tidy_names_a_null_dereference(tree):
     assert status != 0
     assert "src/base/big.c:6:" in output
     assert "clang-analyzer-core.NullDereference" in output
+
+
+REDUNDANT = "static inline int same(int n)\n{{\n    return n == n;{}\n}}\n"
+
+
+def test_tidy_knows_a_source_that_it_found_clean(tree):
+    assert tidy(tree, body(9)) == clean(known=0)
+    assert tidy(tree, body(9)) == clean(known=1)
+    assert tidy(tree, body(8)) == clean(known=0)
+    assert tidy(tree, body(8), "-DN=1") == clean(known=0)
+
+
+def test_tidy_knows_a_source_in_another_directory(tree, tmp_path_factory):
+    assert tidy(tree, body(9)) == clean(known=0)
+    other = tmp_path_factory.mktemp("other") / "tree"
+    shutil.copytree(tree, other, symlinks=True)
+    assert tidy(other, body(9)) == clean(known=1)
+
+
+def test_tidy_looks_again_when_a_header_changes(tree):
+    text = '#include "base/odd.h"\n'
+    write(tree, "src/base/odd.h", REDUNDANT.format(" /* NOLINT */"))
+    assert tidy(tree, text) == clean(known=0)
+    write(tree, "src/base/odd.h", REDUNDANT.format(""))
+    status, output = tidy(tree, text)
+    assert status != 0
+    assert "src/base/odd.h:3:" in output
+
+
+def test_tidy_looks_again_when_its_configuration_changes(tree):
+    assert tidy(tree, body(90)) == clean(known=0)
+    config = tree / ".clang-tidy"
+    config.write_text(config.read_text().replace("value: 100", "value: 50"))
+    status, output = tidy(tree, body(90))
+    assert status != 0
+    assert "readability-function-size" in output
+
+
+def test_tidy_keeps_no_finding(tree):
+    assert tidy(tree, body(150)) == tidy(tree, body(150))
+
+
+def test_tidy_names_a_source_that_does_not_compile(tree):
+    status, output = tidy(tree, '#include "base/missing.h"\n')
+    assert status != 0
+    assert "src/base/big.c:1:" in output
 
 
 def test_shell_names_the_line(tree):
