@@ -7,6 +7,7 @@ in the box that it runs in. The programs are copied to where that user can reach
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -121,7 +122,13 @@ def staged(top):
     stage = Stage(top, directory)
     yield stage
     stage.daemon.close()
-    wait_for(lambda: not processes(), "nothing of the user runs")
+    try:
+        wait_for(lambda: not processes(), "nothing of the user runs")
+    finally:
+        # What a failed test left must not fail the next one.
+        for pid, _ in processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.fixture(name="stage")

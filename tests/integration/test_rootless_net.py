@@ -127,9 +127,13 @@ def pastas():
 
 
 def pasta():
-    """The one that there is."""
-    (pid,) = wait_for(pastas, "pasta runs")
-    return pid
+    """The only one. There may be two for a moment: it makes children while it starts."""
+
+    def found():
+        pids = pastas()
+        return pids if len(pids) == 1 else None
+
+    return wait_for(found, "one pasta runs")[0]
 
 
 def ended(stage):
