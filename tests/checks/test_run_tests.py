@@ -1,5 +1,6 @@
 """The programs that run tests count what happened, and cannot pass by running nothing."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -139,6 +140,8 @@ def ci(tmp_path):
     def run_ci(**stages):
         (tmp_path / ".ci").mkdir()
         shutil.copy2(ROOT / ".ci/run", tmp_path / ".ci/run")
+        (tmp_path / "tools").mkdir()
+        shutil.copy2(ROOT / "tools/slowest", tmp_path / "tools/slowest")
         names = ["check", "lint", "asan", "tsan", "fuzz"]
         rules = [f"{n}:\n\t@{stages.get(n, 'echo 2 passed, 0 failed')}\n" for n in names]
         (tmp_path / "Makefile").write_text("\n".join(rules))
@@ -150,6 +153,43 @@ def ci(tmp_path):
 def test_ci_sums_the_stages(ci):
     status, lines = ci()
     assert (status, lines[-1]) == (0, "10 passed, 0 failed")
+    stages = lines[lines.index("==== stages") + 1 :]
+    assert [line.split()[0] for line in stages[:6]] == [
+        "check",
+        "lint",
+        "asan",
+        "tsan",
+        "fuzz",
+        "together",
+    ]
+    assert "==== the compiler's cache" in stages
+
+
+def test_slowest_names_the_programs_that_took_longest(tmp_path):
+    for build, took in {"one": range(8), "two": range(8, 12)}.items():
+        log = tmp_path / build / "meson-logs/testlog.json"
+        log.parent.mkdir(parents=True)
+        tests = [json.dumps({"name": f"p:unit / t{n}", "duration": n}) for n in took]
+        log.write_text("\n".join(tests))
+    status, lines = run(ROOT / "tools/slowest", "one", "two", "none", cwd=tmp_path)
+    assert status == 0
+    assert [line.split()[-1] for line in lines] == [f"t{n}" for n in range(11, 1, -1)]
+    assert lines[0].split() == ["11.0", "s", "two", "t11"]
+
+
+def test_program_that_starts_a_thread_fails_where_thread_sanitizer_would_miss_it():
+    program = Path(os.environ["BENCH_BUILD"], "tests/unit/test_loop_job")
+    status, lines = run(program, cwd=ROOT, AGX_TEST_THREADS="0")
+    assert status == 1
+    assert any("add it to the suite `threads`" in line for line in lines)
+    status, lines = run(program, cwd=ROOT, AGX_TEST_THREADS="1")
+    assert status == 0
+
+
+def test_proof_names_its_steps():
+    status, lines = run(ROOT / "tools/proof", "nothing", cwd=ROOT)
+    assert status == 2
+    assert lines == ["tools/proof: no step 'nothing'; there are: fuzz kills slow stop thousand"]
 
 
 def test_ci_fails_with_a_failed_stage(ci):

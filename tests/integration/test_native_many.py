@@ -1,6 +1,6 @@
-"""A thousand native sandboxes alive, through kill -9 of the daemon; and the machine as before.
+"""Hundreds of native sandboxes alive, through kill -9 of the daemon; and the machine as before.
 
-AGENTIX_SANDBOXES is how many.
+AGENTIX_SANDBOXES is how many (1,000 in `make proof`).
 """
 
 import os
@@ -14,7 +14,7 @@ from native_fixtures import *  # noqa: F403
 
 # A sanitizer's daemon takes ten times as long for each; what it looks for shows in fewer.
 FEWER = os.environ.get("SANITIZE", "none") != "none"
-COUNT = int(os.environ.get("AGENTIX_SANDBOXES", "100" if FEWER else "1000"))
+COUNT = int(os.environ.get("AGENTIX_SANDBOXES", "50" if FEWER else "200"))
 AT_ONCE = 32
 SAMPLE = 20  # every so many-th is asked
 OWN_KIB = 24 << 10  # what the daemon may have in memory of its own: docs/performance.md
@@ -66,7 +66,7 @@ def sample_answers(stage, word):
 
 
 @pytest.mark.deadline(600)
-def test_a_thousand_sandboxes_live_through_a_crash_and_leave_the_machine_as_it_was(stage):
+def test_hundreds_of_sandboxes_live_through_a_crash_and_leave_the_machine_as_it_was(stage):
     before_kib = available_kib()
     with timed("created"):
         at_once(stage.ready, BOXES)

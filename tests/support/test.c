@@ -1,6 +1,8 @@
 /* test.c: main() of every C test program: runs the registered tests and prints TAP. */
 #include "tests/support/test.h"
 
+#include "tests/support/threads.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -95,6 +97,10 @@ int main(int argc, char **argv)
                how == SKIPPED ? " # SKIP" : "");
         fflush(stdout);
         failed += how == FAILED;
+    }
+    if (!agx_test_threads_check()) {
+        printf("not ok %d - a program with threads is in the suite threads\n", ++number);
+        failed++;
     }
     printf("1..%d\n", number);
     return failed > 0 || number == 0;
