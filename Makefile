@@ -13,7 +13,7 @@ help: ## this list (the default)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "    %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: bootstrap ## set up, build, run the main job once and print its result
-	@tools/build debug
+	@tools/build debug:programs
 	@tools/demo
 
 check: bootstrap ## set up, build, run every test (SUITE=unit: one kind); ends with `N passed, N failed`
