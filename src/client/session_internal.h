@@ -21,12 +21,14 @@
  * Invariants:
  *  (1) link.state is not IDLE exactly in HANDSHAKE, RESUMING and READY;
  *  (2) a call is in `calls` until the server has acknowledged nothing more of it can come
- * (`closed`) and the user has freed it (`abandoned`) and its end was acknowledged (not `dirty`);
+ *      (`closed`) and the user has freed it (`abandoned`) and its end was acknowledged (not
+ *      `dirty`);
  *  (3) a call ends for the user once: `over` is set in end_call() only, and nothing is queued after
- * it; (4) `request` is kept until the server is known to have it; (5) kept input is in ascending
- * sequence, and holds all that the server is not known to have; (6) functions that emit only note a
- * failure in `fault`; agx_session_settle(), at the end of each entry, turns it into the loss of the
- * connection. So no call is freed while a list is walked.
+ *      it;
+ *  (4) `request` is kept until the server is known to have it;
+ *  (5) kept input is in ascending sequence, and holds all that the server is not known to have;
+ *  (6) functions that emit only note a failure in `fault`; agx_session_settle(), at the end of each
+ *      entry, turns it into the loss of the connection. So no call is freed while a list is walked.
  */
 #ifndef AGX_CLIENT_SESSION_INTERNAL_H
 #define AGX_CLIENT_SESSION_INTERNAL_H

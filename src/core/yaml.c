@@ -1,9 +1,10 @@
 /*
  * yaml.c: libyaml's events, one after another, become nodes.
  *
- * Invariants while building: (1) `open` holds the containers from the root to the one being filled;
- * (2) the children of a container are linked in order, `last` is the newest; (3) an anchor is known
- * from its node on.
+ * Invariants while building:
+ *  (1) `open` holds the containers from the root to the one being filled;
+ *  (2) the children of a container are linked in order, `last` is the newest;
+ *  (3) an anchor is known from its node on.
  */
 #include "core/yaml.h"
 

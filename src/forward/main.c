@@ -1,8 +1,8 @@
 /*
  * main.c: agentix-forward: hands on what arrives at one side of a sandbox's network to the other.
  *
- *     agentix-forward --net FD --pid FD --report FD --to ADDRESS [--tcp FD:PORT]... [--udp
- * FD:PORT]... agentix-forward --net FD --pid FD --report FD --to SERVER --inside ADDRESS
+ *     agentix-forward --net FD --pid FD --report FD --to ADDRESS [--tcp FD:PORT]... [--udp FD:PORT]...
+ *     agentix-forward --net FD --pid FD --report FD --to SERVER --inside ADDRESS
  *
  * The first: sockets that the daemon bound on the host; connections go to ports of ADDRESS in the
  * network namespace `--net`. The second: port 53 of ADDRESS in that namespace, which this program

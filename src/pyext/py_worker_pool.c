@@ -14,9 +14,11 @@
  * backlog for any thread. One thread more than the limit may exist: it only reads, so that frames
  * of other kinds are never held up by functions that block.
  *
- * Invariants: (1) at most one leader, and only it touches the lane's input buffer; (2) nothing
- * points into that buffer when the leader marks itself busy, because another may use it from then
- * on; (3) `busy` belongs to the leader of the moment.
+ * Invariants:
+ *  (1) at most one leader, and only it touches the lane's input buffer;
+ *  (2) nothing points into that buffer when the leader marks itself busy, because another may use
+ *      it from then on;
+ *  (3) `busy` belongs to the leader of the moment.
  */
 #include "pyext/py_worker.h"
 

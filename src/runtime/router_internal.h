@@ -19,11 +19,13 @@
  * Invariants:
  *  (1) a call is in rt->by_id exactly while the worker owes its end;
  *  (2) it is in client->calls exactly while its client may still ask for it; `client` is NULL
- * afterwards; (3) one terminal event is sent for each call: `done` is set in the one place that
- * sends it, and nothing is sent after it; (4) kept output is in ascending sequence, and what the
- * client acknowledged is not in it; (5) of a session, only what is kept waits for a client that
- * reads slowly: its connection's queue gets a little at a time, of one call after the other, and
- * what follows an unsent event of a call is unsent too.
+ *      afterwards;
+ *  (3) one terminal event is sent for each call: `done` is set in the one place that sends it, and
+ *      nothing is sent after it;
+ *  (4) kept output is in ascending sequence, and what the client acknowledged is not in it;
+ *  (5) of a session, only what is kept waits for a client that reads slowly: its connection's queue
+ *      gets a little at a time, of one call after the other, and what follows an unsent event of a
+ *      call is unsent too.
  */
 #ifndef AGX_RUNTIME_ROUTER_INTERNAL_H
 #define AGX_RUNTIME_ROUTER_INTERNAL_H

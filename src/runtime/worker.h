@@ -11,9 +11,11 @@
  *
  * Invariants:
  *  (1) agx_worker_out() always gives a buffer: while no process is there, frames wait in it for the
- * next one; (2) when a process is gone, what waited for it is gone too, and gone() has been called
- * once for it; (3) no process of the worker's group is left behind when it is STOPPED. Loop thread
- * only.
+ *      next one;
+ *  (2) when a process is gone, what waited for it is gone too, and gone() has been called once for
+ *      it;
+ *  (3) no process of the worker's group is left behind when it is STOPPED.
+ * Loop thread only.
  */
 #ifndef AGX_RUNTIME_WORKER_H
 #define AGX_RUNTIME_WORKER_H

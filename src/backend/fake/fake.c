@@ -3,9 +3,10 @@
  *
  * Invariants:
  *  (1) an op is in `ops`, or in `due`, until its last hook; what the world says of tags that are
- * not in `ops` is dropped. (2) hooks come from the link or from the timer `soon`, so never inside a
- * call. (3) an exec outlives a connection: it is asked for again, and only a world that does not
- * know it, or cannot be reached, ends it.
+ *      not in `ops` is dropped.
+ *  (2) hooks come from the link or from the timer `soon`, so never inside a call.
+ *  (3) an exec outlives a connection: it is asked for again, and only a world that does not know
+ *      it, or cannot be reached, ends it.
  */
 #include "backend/fake/fake_internal.h"
 

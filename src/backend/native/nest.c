@@ -5,8 +5,9 @@
  *
  * Invariants:
  *  (1) an interface is a member of the fence under its own name, from before anybody may live
- * behind it until it is gone. (2) ids are taken from before a nest is made with them until
- * agx_nests_release(). (3) the thread touches `maker` and its own job, nothing else.
+ *      behind it until it is gone.
+ *  (2) ids are taken from before a nest is made with them until agx_nests_release().
+ *  (3) the thread touches `maker` and its own job, nothing else.
  */
 #include "backend/native/nest_internal.h"
 
