@@ -147,6 +147,8 @@ struct clean_job {
     bool remove;
     bool has_state;
     struct agx_native_state state; /* a copy; to be written, unless it is removed */
+    /* The forwarder of its ports, or -1: a start right behind this finds them free. */
+    int ports_pidfd;
 };
 
 /* What was killed a moment ago may still be in it. */
@@ -187,12 +189,22 @@ static int end_disks(const struct clean_job *c, struct agx_error **err)
     return r;
 }
 
+static void clean_free(struct clean_job *c)
+{
+    agx_native_state_done(&c->state);
+    agx_closep(&c->ports_pidfd);
+    free(c->id);
+    free(c);
+}
+
 static int run_clean(struct agx_job *j, struct agx_error **err)
 {
     struct clean_job *c = container_of(j, struct clean_job, job);
     char name[AGX_NATIVE_GROUP_SIZE];
     int r = 0;
 
+    if (c->ports_pidfd >= 0)
+        agx_native_proc_end(AGX_TAKE_FD(c->ports_pidfd));
     for (size_t i = 0; r == 0 && i < c->n_parts; i++)
         r = remove_group(c->cgroups, agx_native_group(c->id, i, name), err);
     if (r == 0)
@@ -213,9 +225,7 @@ static void clean_done(struct agx_job *j, struct agx_error *error)
         agx_native_box_forget(d->box);
     if (!error && c->remove)
         agx_native_empty_trash(d->native);
-    agx_native_state_done(&c->state);
-    free(c->id);
-    free(c);
+    clean_free(c);
     agx_step_fail(&d->step, &error);
     agx_step_arrive(&d->step);
 }
@@ -246,6 +256,7 @@ static int enter_clean(struct agx_op *op, struct agx_error **err)
     int r;
 
     box->guard = agx_resolve_stop(box->guard);
+    c->ports_pidfd = agx_forward_dup_pidfd(box->ports);
     agx_native_box_unforward(box);
     box->nest = agx_nest_remove(box->nest);
     c->job.kind = &clean_kind;
@@ -265,9 +276,7 @@ static int enter_clean(struct agx_op *op, struct agx_error **err)
     if (r == 0) {
         agx_step_hold(&d->step);
     } else {
-        agx_native_state_done(&c->state);
-        free(c->id);
-        free(c);
+        clean_free(c);
     }
     return agx_step_wait(&d->step, r, DOWN_DONE, err);
 }

@@ -393,3 +393,8 @@ const struct agx_native_proc *agx_forward_proc(const struct agx_forward *f)
 {
     return &f->proc;
 }
+
+int agx_forward_dup_pidfd(const struct agx_forward *f)
+{
+    return f && !f->over ? fcntl(f->pidfd, F_DUPFD_CLOEXEC, 0) : -1;
+}

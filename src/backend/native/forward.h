@@ -67,6 +67,10 @@ void agx_forward_watch(struct agx_forward *f, agx_forward_ended_fn ended, void *
 /* What finds it again: to be kept with the sandbox's state. Borrowed; lives as long as `f`. */
 const struct agx_native_proc *agx_forward_proc(const struct agx_forward *f);
 
+/* A pidfd of the process of our caller's own, to wait for its end; -1 when there is none. Accepts
+ * NULL. */
+int agx_forward_dup_pidfd(const struct agx_forward *f);
+
 /* Ends the process; its ports are free when the kernel has seen it. Neither `done` nor `ended`
  * comes any more. Returns NULL and accepts it. */
 struct agx_forward *agx_forward_stop(struct agx_forward *f);
