@@ -62,6 +62,9 @@
 /* Bytes waiting for the worker past which we read no more from the client that sent them. */
 #define AGX_LANE_HIGH ((size_t)8 << 20)
 
+/* Origins, and names of hosts, that the options of one server name. */
+#define AGX_CALLERS_MAX 32
+
 /* A client that did not bring the token in a header must say it in CONNECT so soon, and only so
  * many at a time may try. */
 #define AGX_PROVE_MS 5000

@@ -69,14 +69,11 @@ struct agx_eio_server *agx_eio_server_close(struct agx_eio_server *sv)
 void agx_eio_answer(struct agx_exchange *x, unsigned status, struct agx_str type,
                     struct agx_str body)
 {
-    struct agx_http_header headers[4];
+    struct agx_http_header headers[2];
     struct agx_answer a = { status, type, body, headers, 0 };
-    struct agx_str origin, wanted;
+    struct agx_str wanted;
 
-    if (agx_http_header_get(&x->head, AGX_STR("origin"), &origin))
-        headers[a.header_count++] =
-            (struct agx_http_header){ AGX_STR("Access-Control-Allow-Origin"), origin };
-    if (agx_str_eq(x->head.method, AGX_STR("OPTIONS"))) {
+    if (agx_str_eq(x->head.method, AGX_STR("OPTIONS")) && x->readable_by.len > 0) {
         headers[a.header_count++] =
             (struct agx_http_header){ AGX_STR("Access-Control-Allow-Methods"),
                                       AGX_STR("OPTIONS, GET, POST") };
@@ -84,8 +81,6 @@ void agx_eio_answer(struct agx_exchange *x, unsigned status, struct agx_str type
             headers[a.header_count++] =
                 (struct agx_http_header){ AGX_STR("Access-Control-Allow-Headers"), wanted };
     }
-    headers[a.header_count++] =
-        (struct agx_http_header){ AGX_STR("Access-Control-Allow-Credentials"), AGX_STR("true") };
     agx_exchange_answer(x, &a);
 }
 

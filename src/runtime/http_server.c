@@ -67,14 +67,29 @@ static void link_free(struct link *l)
     server_released(s);
 }
 
-static int write_answer(struct agx_buf *out, const struct agx_answer *a, bool keep_alive, bool bare)
+/* A cache must not give one page's answer to another. */
+static int write_readable_by(struct agx_buf *out, struct agx_str origin)
 {
+    int r = agx_http_write_header(out, AGX_STR("Access-Control-Allow-Origin"), origin);
+
+    if (r == 0)
+        r = agx_http_write_header(out, AGX_STR("Access-Control-Allow-Credentials"),
+                                  AGX_STR("true"));
+    return r == 0 ? agx_http_write_header(out, AGX_STR("Vary"), AGX_STR("Origin")) : r;
+}
+
+static int write_answer(struct agx_buf *out, const struct agx_exchange *x,
+                        const struct agx_answer *a, bool keep_alive)
+{
+    bool bare = agx_str_eq(x->head.method, AGX_STR("HEAD"));
     int r = agx_http_write_status(out, a->status);
 
     if (r == 0 && a->type.len > 0)
         r = agx_http_write_header(out, AGX_STR("Content-Type"), a->type);
     if (r == 0)
         r = agx_http_write_length(out, a->body.len);
+    if (r == 0 && x->readable_by.len > 0)
+        r = write_readable_by(out, x->readable_by);
     for (size_t i = 0; i < a->header_count && r == 0; i++)
         r = agx_http_write_header(out, a->headers[i].name, a->headers[i].value);
     if (r == 0 && !keep_alive)
@@ -88,14 +103,14 @@ void agx_exchange_answer(struct agx_exchange *x, const struct agx_answer *a)
 {
     struct link *l = link_of(x);
     bool keep_alive = x->head.keep_alive && l->state == LINK_WAIT && !l->server->closing;
-    bool bare = agx_str_eq(x->head.method, AGX_STR("HEAD"));
 
-    if (write_answer(agx_conn_out(l->conn), a, keep_alive, bare) < 0) {
+    if (write_answer(agx_conn_out(l->conn), x, a, keep_alive) < 0) {
         l->state = LINK_ENDED;
         agx_conn_abort(l->conn, NULL);
         return;
     }
     x->user = NULL;
+    x->readable_by = AGX_STR("");
     agx_buf_done(&l->body);
     agx_buf_clear(&l->head_bytes);
     if (!keep_alive) {
@@ -300,7 +315,8 @@ struct agx_http_server *agx_http_server_close(struct agx_http_server *s)
     return NULL;
 }
 
-int agx_http_server_accept(struct agx_http_server *s, int *take_fd, struct agx_error **err)
+int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from,
+                           struct agx_error **err)
 {
     struct link *l = calloc(1, sizeof(*l));
     int r;
@@ -308,6 +324,7 @@ int agx_http_server_accept(struct agx_http_server *s, int *take_fd, struct agx_e
     if (!l)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
     l->server = s;
+    l->x.from = from;
     l->head_bytes.max = s->config.head_max;
     l->body.max = s->config.body_max;
     agx_http_init(&l->http, AGX_HTTP_SERVER, s->config.head_max, s->config.body_max);

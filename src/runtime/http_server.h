@@ -27,7 +27,11 @@ struct agx_http_server_config {
 struct agx_exchange {
     struct agx_http_head head;
     struct agx_str body;
-    void *user; /* whoever answers later keeps its own here; NULL at first */
+    void *user;    /* whoever answers later keeps its own here; NULL at first */
+    unsigned from; /* what agx_http_server_accept() was told */
+    /* The Origin whose pages may read the answer (CORS), a view of the head; empty: none but the
+     * server's own. To be set in head(). */
+    struct agx_str readable_by;
 };
 
 struct agx_http_server_ops {
@@ -58,8 +62,9 @@ int agx_http_server_open(struct agx_conn_group *g, const struct agx_http_server_
  */
 struct agx_http_server *agx_http_server_close(struct agx_http_server *s);
 
-/* A new connection. Takes *take_fd on success and sets it to -1. */
-int agx_http_server_accept(struct agx_http_server *s, int *take_fd,
+/* A new connection. Takes *take_fd on success and sets it to -1. `from` is the caller's own word
+ * for whoever is at the other end; it comes with each of his requests. */
+int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from,
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* Answers; `x` is dead afterwards. */

@@ -32,7 +32,15 @@ static const char help[] =
     "\n"
     "Who may call\n"
     "  --token-file PATH    clients must bring the token in this file [AGENTIX_TOKEN]\n"
-    "  --insecure           listen beyond this machine without a token [AGENTIX_INSECURE=1]\n"
+    "  --insecure           without a token: anybody, also from beyond this machine and as any "
+    "user\n"
+    "                       [AGENTIX_INSECURE=1]\n"
+    "  --origin ORIGIN      web pages of this origin may call, such as https://example.org "
+    "[AGENTIX_ORIGIN];\n"
+    "                       those of the server's own address may without; may be repeated\n"
+    "  --host-name NAME     without a token: a name by which clients may call us, beside "
+    "localhost\n"
+    "                       and addresses of the loopback [AGENTIX_HOST_NAME]; may be repeated\n"
     "\n"
     "What runs\n"
     "  --python PROGRAM     interpreter of the worker (default: the one beside agentix-server, "
@@ -63,6 +71,8 @@ enum {
     OPT_PORT_FILE,
     OPT_TOKEN_FILE,
     OPT_INSECURE,
+    OPT_ORIGIN,
+    OPT_HOST_NAME,
     OPT_PYTHON,
     OPT_PATH,
     OPT_WORKER,
@@ -86,6 +96,8 @@ static const struct option long_options[] = {
     { "port-file", required_argument, NULL, OPT_PORT_FILE },
     { "token-file", required_argument, NULL, OPT_TOKEN_FILE },
     { "insecure", no_argument, NULL, OPT_INSECURE },
+    { "origin", required_argument, NULL, OPT_ORIGIN },
+    { "host-name", required_argument, NULL, OPT_HOST_NAME },
     { "python", required_argument, NULL, OPT_PYTHON },
     { "path", required_argument, NULL, OPT_PATH },
     { "worker", required_argument, NULL, OPT_WORKER },
@@ -147,6 +159,37 @@ static int read_token(struct agx_server_options *o, const char *path, struct agx
     int r = agx_fd_read_file(AT_FDCWD, path, &text, err);
 
     return r < 0 ? r : set_token(o, agx_buf_peek(&text), path, err);
+}
+
+static int too_many(const char *what, struct agx_error **err)
+{
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "more than %d of %s", AGX_CALLERS_MAX, what);
+}
+
+static int add_origin(struct agx_server_callers *c, struct agx_str text, struct agx_error **err)
+{
+    if (c->n_origins == AGX_CALLERS_MAX)
+        return too_many("--origin", err);
+    if (!agx_origin_parse(text, &c->origins[c->n_origins]))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "--origin '%.*s' is none; write scheme://host, scheme://host:port, or "
+                             "null",
+                             AGX_STR_ARG(text));
+    c->n_origins++;
+    return 0;
+}
+
+static int add_host(struct agx_server_callers *c, struct agx_str text, struct agx_error **err)
+{
+    if (c->n_hosts == AGX_CALLERS_MAX)
+        return too_many("--host-name", err);
+    if (!agx_authority_parse(text, &c->hosts[c->n_hosts]) || c->hosts[c->n_hosts].has_port)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "--host-name '%.*s' is none; write a name or an address (IPv6 in "
+                             "brackets), without a port",
+                             AGX_STR_ARG(text));
+    c->n_hosts++;
+    return 0;
 }
 
 static int set_limit(struct agx_server_options *o, int option, const char *text,
@@ -217,8 +260,12 @@ static int set_option(struct agx_server_options *o, int option, const char *text
     case OPT_TOKEN_FILE:
         return read_token(o, text, err);
     case OPT_INSECURE:
-        o->insecure = true;
+        o->server.callers.insecure = true;
         return 0;
+    case OPT_ORIGIN:
+        return add_origin(&o->server.callers, agx_str_from(text), err);
+    case OPT_HOST_NAME:
+        return add_host(&o->server.callers, agx_str_from(text), err);
     case OPT_PYTHON:
         o->worker.python = text;
         return 0;
@@ -238,6 +285,27 @@ static int set_option(struct agx_server_options *o, int option, const char *text
     default:
         return set_limit(o, option, text, err);
     }
+}
+
+/* Lists whose parts stand between blanks; options add to them. */
+static int read_lists(struct agx_server_callers *c, struct agx_error **err)
+{
+    static const struct {
+        const char *name;
+        int (*add)(struct agx_server_callers *c, struct agx_str text, struct agx_error **err);
+    } lists[] = { { "AGENTIX_ORIGIN", add_origin }, { "AGENTIX_HOST_NAME", add_host } };
+    int r = 0;
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(lists); i++) {
+        struct agx_str rest = agx_str_from(getenv(lists[i].name)), part;
+
+        while (rest.ptr && agx_str_split(&rest, ' ', &part)) {
+            r = part.len > 0 ? lists[i].add(c, part, err) : 0;
+            if (r < 0)
+                return agx_error_wrap(err, r, "environment variable %s", lists[i].name);
+        }
+    }
+    return 0;
 }
 
 /* The environment first, so that options win. */
@@ -264,7 +332,10 @@ static int read_environment(struct agx_server_options *o, struct agx_error **err
     }
     o->host_given = o->port_given = false; /* a default for TCP, not a wish for it */
     value = getenv("AGENTIX_INSECURE");
-    o->insecure = value && strcmp(value, "1") == 0;
+    o->server.callers.insecure = value && strcmp(value, "1") == 0;
+    r = read_lists(&o->server.callers, err);
+    if (r < 0)
+        return r;
     value = getenv("AGENTIX_TOKEN");
     return value && *value ? set_token(o, agx_str_from(value), "AGENTIX_TOKEN", err) : 0;
 }
@@ -288,7 +359,7 @@ int agx_server_options_settle(struct agx_server_options *o, struct agx_error **e
         o->server.host = NULL;
     if (!o->server.host || o->server.token)
         return 0;
-    if (!is_loopback(o->server.host) && !o->insecure)
+    if (!is_loopback(o->server.host) && !o->server.callers.insecure)
         return agx_error_set(
             err, AGX_FAILED_PRECONDITION,
             "refusing to listen on '%s' without a token: whoever reaches it could run "
@@ -296,8 +367,10 @@ int agx_server_options_settle(struct agx_server_options *o, struct agx_error **e
             o->server.host);
     AGX_LOG(AGX_LOG_WARN, "server.no_token", AGX_F_STR("host", o->server.host),
             AGX_F_STR("means",
-                      "every local user, and every process of this network namespace, may run "
-                      "code in the worker"));
+                      o->server.callers.insecure
+                          ? "whoever reaches it may run code in the worker"
+                          : "whatever this user or root runs on this machine may run code in the "
+                            "worker"));
     return 0;
 }
 
@@ -311,7 +384,6 @@ int agx_server_options_read(struct agx_server_options *o, int argc, char **argv,
     o->server.host = "127.0.0.1";
     o->server.port = 8000;
     r = read_environment(o, err);
-
     while (r == 0 && (c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == OPT_HELP) {
             (void)fputs(help, stdout);

@@ -14,7 +14,6 @@ struct agx_server_options {
     struct agx_log_config log;
     /* private */
     char *token; /* owned */
-    bool insecure;
     bool host_given, port_given;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/banned.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/path.h"
@@ -197,8 +198,7 @@ static void on_accept(void *user, int fd, const struct agx_addr *peer)
     struct agx_server *s = user;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
 
-    (void)peer;
-    if (agx_http_server_accept(s->http, &fd, &err) < 0)
+    if (agx_http_server_accept(s->http, &fd, agx_server_callers_from(s, fd, peer), &err) < 0)
         AGX_LOG(AGX_LOG_WARN, "client.refused", AGX_F_ERR(err));
     agx_closep(&fd);
 }
@@ -284,6 +284,8 @@ static int open_parts(struct agx_server *s, struct agx_error **err)
     if (r == 0)
         r = agx_http_server_open(s->conns, &http, &agx_server_http_ops, s, &s->http, err);
     if (r == 0)
+        r = agx_server_callers_open(s, err);
+    if (r == 0)
         r = open_worker(s, err);
     if (r == 0)
         r = open_listeners(s, err);
@@ -308,6 +310,7 @@ int agx_server_open(struct agx_loop *l, const struct agx_server_config *config,
 
     s->loop = l;
     s->config = config;
+    s->owner_fd = -1;
     make_headers(s);
     (void)uv_timer_init(agx_loop_uv(l), &s->tick);
     (void)uv_timer_init(agx_loop_uv(l), &s->drain);
@@ -346,6 +349,7 @@ static void free_parts(struct agx_server *s)
     s->router = agx_router_free(s->router);
     s->spin = agx_spin_close(s->spin);
     s->wlog = agx_wlog_close(s->wlog);
+    agx_closep(&s->owner_fd);
     uv_close((uv_handle_t *)&s->tick, on_tick_closed);
 }
 

@@ -11,17 +11,28 @@
 #define AGX_RUNTIME_SERVER_H
 
 #include "base/error.h"
+#include "runtime/origin.h"
 #include "runtime/router.h"
 #include "runtime/wlog.h"
 
 struct agx_loop;
 struct agx_server;
 
+/* Who may call without a token, beside whom docs/design/runtime-protocol.md, 5, lets in anyway. */
+struct agx_server_callers {
+    bool insecure; /* any Host, any user */
+    struct agx_origin origins[AGX_CALLERS_MAX];
+    size_t n_origins;
+    struct agx_authority hosts[AGX_CALLERS_MAX];
+    size_t n_hosts;
+};
+
 struct agx_server_config {
     const char *host; /* NULL: no TCP */
     uint16_t port;
     const char *socket_path; /* NULL: no Unix socket */
     const char *token;       /* NULL: none is asked for */
+    struct agx_server_callers callers;
     const char *const *worker_argv, *const *worker_env;
     const char *port_file; /* written with the TCP port once it is bound; NULL: none */
     size_t max_message;

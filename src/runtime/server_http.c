@@ -1,7 +1,8 @@
 /*
- * server_http.c: the requests that reach agentix-server, and who may make them: /health is for
- * everybody, the rest for whoever shows the token, and Engine.IO lets a few begin without one
- * (server_internal.h). What a request may do is decided from its head, before its body comes.
+ * server_http.c: the requests that reach agentix-server, and who may make them: /health needs no
+ * token, the rest does, and Engine.IO lets a few begin without one (server_internal.h). Where there
+ * is none, server_callers.c says who may. All is decided from a request's head, before its body
+ * comes.
  */
 #include "runtime/server_internal.h"
 
@@ -103,7 +104,12 @@ static bool is_health(struct agx_str path)
 /* Before the body: nobody sends us one for nothing. */
 static void on_head(void *user, struct agx_exchange *x)
 {
-    if (!is_health(x->head.path) && !may_pass(user, x))
+    const char *refusal = agx_server_callers_refusal(user, x);
+
+    x->readable_by = agx_server_callers_named(user, &x->head);
+    if (refusal)
+        agx_exchange_answer_detail(x, 403, refusal);
+    else if (!is_health(x->head.path) && !may_pass(user, x))
         answer_unauthorized(x);
     else if (!is_short(user, x))
         agx_exchange_answer_detail(x, 413, "too long without a token");

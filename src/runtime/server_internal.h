@@ -7,13 +7,15 @@
  *  - with a token configured, a session whose first request did not carry it in a header is
  * *unproven*: it may only CONNECT, with the token in its auth map, within AGX_PROVE_MS; unproven
  * sessions are limited in number;
- *  - everything else needs a proven session.
+ *  - everything else needs a proven session;
+ *  - without a token, what a request's head and its connection say has to do (server_callers.c).
  */
 #ifndef AGX_RUNTIME_SERVER_INTERNAL_H
 #define AGX_RUNTIME_SERVER_INTERNAL_H
 
 #include "codec/sio_assembler.h"
 #include "runtime/capture.h"
+#include "loop/addr.h"
 #include "loop/conn.h"
 #include "runtime/eio_server.h"
 #include "runtime/server.h"
@@ -23,6 +25,14 @@
 #include <uv.h>
 
 struct agx_listener;
+
+/* Who is at the other end of a connection: `from` of its exchanges. */
+enum agx_server_from {
+    AGX_FROM_UNIX, /* the socket's mode let him in */
+    AGX_FROM_TCP,  /* from wherever, or a user that may call */
+    AGX_FROM_OTHER_USER,
+    AGX_FROM_UNKNOWN_USER,
+};
 
 struct agx_peer {
     struct agx_server *server;
@@ -57,6 +67,7 @@ struct agx_server {
     struct agx_spin *spin;
     struct agx_peer *peers;
     size_t n_unproven;
+    int owner_fd; /* asks whose connections are (sockowner.h); -1: that does not matter */
     struct agx_buf headers[AGX_EV_COUNT]; /* the text in front of each event's attachment */
     uv_timer_t tick;                      /* deadlines of the router and of unproven peers */
     uv_timer_t drain;                     /* while DRAINING: looks whether the calls are over */
@@ -82,6 +93,17 @@ void agx_server_plan_tick(struct agx_server *s);
 /* A peer is out of the list. */
 void agx_server_peer_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
+
+/* server_callers.c */
+/* For connections that come to need it: a question to the kernel for each. */
+int agx_server_callers_open(struct agx_server *s, struct agx_error **err) AGX_MUST_CHECK;
+enum agx_server_from agx_server_callers_from(struct agx_server *s, int fd,
+                                             const struct agx_addr *peer);
+/* Why a request is refused whatever it asks for; a constant. NULL: it is not. */
+const char *agx_server_callers_refusal(const struct agx_server *s, const struct agx_exchange *x);
+/* The Origin of a request, if an option has named it; else empty. */
+struct agx_str agx_server_callers_named(const struct agx_server *s,
+                                        const struct agx_http_head *head);
 
 /* server_http.c */
 extern const struct agx_http_server_ops agx_server_http_ops; /* its user is the server */

@@ -297,7 +297,7 @@ def test_sigterm_ends_calls_of_a_polling_client_too(serve_fake):
     wait_for(lambda: server.health()["calls"] == 1, "the call runs")
     with Http(server) as h:
         assert h.request("/health")[0] == 200  # the server has the connection
-        h.socket.sendall(f"GET {p.url} HTTP/1.1\r\nHost: h\r\n\r\n".encode())
+        h.socket.sendall(f"GET {p.url} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         server.health()  # came later, and is answered: so the GET has been read
         server.process.send_signal(signal.SIGTERM)
         status, _, body = h.answer()

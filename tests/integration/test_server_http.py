@@ -49,12 +49,12 @@ def test_unknown_paths_are_404(serve_fake):
     "request_bytes",
     [
         b"nonsense\r\n\r\n",
-        b'GET /"quoted\\ HTTP/1.1\r\nHost: h\r\n\r\n',
-        b'GE"T / HTTP/1.1\r\nHost: h\r\n\r\n',
-        b'GET / HTTP/1.1\r\nHost: h\r\nBad"Header\\: x\r\n\r\n',
-        b"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b'GET /"quoted\\ HTTP/1.1\r\nHost: localhost\r\n\r\n',
+        b'GE"T / HTTP/1.1\r\nHost: localhost\r\n\r\n',
+        b'GET / HTTP/1.1\r\nHost: localhost\r\nBad"Header\\: x\r\n\r\n',
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
 def test_a_bad_request_is_400_with_a_reason_in_json(serve_fake, request_bytes):
@@ -74,7 +74,8 @@ def test_a_bad_request_behind_a_head_request_has_its_body(serve_fake):
 
 def test_a_head_past_64_kib_is_431(serve_fake):
     with Http(serve_fake()) as h:
-        h.socket.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 70000 + b"\r\n\r\n")
+        head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: "
+        h.socket.sendall(head + b"x" * 70000 + b"\r\n\r\n")
         assert detail(h.answer(), 431)
 
 
@@ -104,12 +105,9 @@ def test_engine_io_errors_have_the_bodies_of_the_peer(serve_fake):
             assert (status, json.loads(body)) == (400, expected)
             assert headers["content-type"].startswith("text/plain")
         assert h.request("/socket.io/?EIO=4", "PUT", b"")[0] == 405
-        status, headers, body = h.request(
-            "/socket.io/?EIO=4", "OPTIONS", headers=["Origin: http://o"]
-        )
+        status, headers, body = h.request("/socket.io/?EIO=4", "OPTIONS")
         assert (status, body) == (200, b"OK")
-        assert headers["access-control-allow-methods"] == "OPTIONS, GET, POST"
-        assert headers["access-control-allow-origin"] == "http://o"
+        assert not [name for name in headers if name.startswith("access-control-")]
 
 
 def test_the_handshake_promises_what_it_should(serve_fake):
@@ -169,7 +167,7 @@ def test_connections_that_come_and_go_leave_no_descriptor(serve_fake):
 def test_a_half_closed_client_still_gets_its_answer_or_a_clean_end(serve_fake):
     server = serve_fake()
     with Http(server) as h:
-        h.socket.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+        h.socket.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         h.socket.shutdown(socket.SHUT_WR)
         assert h.answer()[0] == 200
 

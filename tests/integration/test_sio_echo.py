@@ -128,7 +128,6 @@ def handshake(raw):
     status, headers, body = raw.request("/socket.io/?transport=polling&EIO=4&t=1.5")
     assert status == 200
     assert headers["content-type"] == "text/plain; charset=UTF-8"
-    assert headers["access-control-allow-credentials"] == "true"
     assert body[:1] == b"0"
     return json.loads(body[1:])["sid"]
 
@@ -206,9 +205,7 @@ def test_engineio_errors_have_the_peers_bodies(start):
             assert (got_status, got_body) == (status, body), target
             if "socket.io" in target:
                 assert got_headers["content-type"] == "text/plain"
-                assert got_headers["access-control-allow-origin"] == "http://there"
-            if method == "OPTIONS":
-                assert got_headers["access-control-allow-methods"] == "OPTIONS, GET, POST"
+            assert not [name for name in got_headers if name.startswith("access-control-")]
 
 
 def test_upgrade_on_the_same_connection_moves_what_was_queued(start):

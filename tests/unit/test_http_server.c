@@ -5,7 +5,7 @@
 struct owner {
     struct edge edge;
     struct agx_exchange *waiting; /* answered later */
-    bool defer, refuse_head, take;
+    bool defer, refuse_head, take, share;
     unsigned n_head, n_request, n_gone;
     char body[100], taken[100];
 };
@@ -15,6 +15,8 @@ static void on_head(void *user, struct agx_exchange *x)
     struct owner *o = user;
 
     o->n_head++;
+    if (o->share)
+        x->readable_by = AGX_STR("http://page");
     if (o->refuse_head)
         agx_exchange_answer_detail(x, 401, "no");
 }
@@ -82,6 +84,31 @@ TEST(http_server_answers_requests_of_one_connection_in_order)
     while (o.n_request < 2)
         edge_turn(&o.edge);
     ASSERT_CSTR("", o.body);
+    close(fd);
+    edge_close(&o.edge);
+}
+
+TEST(http_server_lets_a_page_read_the_answers_to_those_requests_for_which_it_was_said)
+{
+    struct owner o = { .share = true };
+    char got[4096];
+    int fd;
+
+    edge_open(&o.edge, &defaults, &ops, &o);
+    fd = edge_connect(&o.edge);
+    edge_send(fd, GET);
+    edge_expect(&o.edge, fd, "fine", got, sizeof(got));
+    ASSERT_TRUE(strstr(got, "Access-Control-Allow-Origin: http://page\r\n"));
+    ASSERT_TRUE(strstr(got, "Vary: Origin\r\n"));
+    o.share = false;
+    edge_send(fd, GET);
+    edge_expect(&o.edge, fd, "fine", got, sizeof(got));
+    ASSERT_TRUE(!strstr(got, "Access-Control") && !strstr(got, "Vary"));
+    o.share = true;
+    o.refuse_head = true;
+    edge_send(fd, GET);
+    edge_expect(&o.edge, fd, "401", got, sizeof(got));
+    ASSERT_TRUE(strstr(got, "Access-Control-Allow-Origin: http://page\r\n"));
     close(fd);
     edge_close(&o.edge);
 }

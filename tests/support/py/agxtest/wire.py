@@ -57,9 +57,9 @@ class Http:
         self.file.close()
         self.socket.close()
 
-    def request(self, target, method="GET", body=None, headers=()):
+    def request(self, target, method="GET", body=None, headers=(), host="localhost"):
         """Sends a request and returns status, headers (lower case) and body of its answer."""
-        lines = [f"{method} {target} HTTP/1.1", "Host: h", *headers]
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *headers]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b""))
@@ -81,10 +81,19 @@ class Http:
 class Client(Http):
     """A WebSocket to /socket.io/, with the events of the remote call."""
 
-    def __init__(self, server, unix=False, headers=(), auth=None, connect=True, query=""):
+    def __init__(
+        self,
+        server,
+        unix=False,
+        headers=(),
+        auth=None,
+        connect=True,
+        query="",
+        host="localhost",
+    ):
         super().__init__(server, unix)
         target = f"/socket.io/?EIO=4&transport=websocket{query}"
-        self.status, _, self.body = self.request(target, headers=[*UPGRADE, *headers])
+        self.status, _, self.body = self.request(target, headers=[*UPGRADE, *headers], host=host)
         if self.status != 101:
             return
         kind, text = self.receive()
@@ -239,9 +248,10 @@ class Session(Client):
 class Polling:
     """A session that stays on long polling."""
 
-    def __init__(self, server, auth="{}", headers=(), connect=True):
+    def __init__(self, server, auth="{}", headers=(), connect=True, host="localhost"):
         self.server = server
         self.headers = headers
+        self.host = host
         self.base = "/socket.io/?EIO=4&transport=polling"
         self.queue = []
         status, _, body = self.http(self.base)
@@ -255,7 +265,7 @@ class Polling:
 
     def http(self, target, method="GET", body=None):
         with Http(self.server) as h:
-            return h.request(target, method, body, self.headers)
+            return h.request(target, method, body, self.headers, self.host)
 
     def post(self, *packets):
         status, _, body = self.http(self.url, "POST", b"\x1e".join(packets))

@@ -1,0 +1,150 @@
+"""agentix-server without a token, against those who can reach a port of the loopback and are not
+meant to: pages of the web in a browser on this machine, and its other users. Each attempt runs a
+function when the option that leaves its guard out is given, and none without that.
+"""
+
+import os
+import subprocess
+
+import pytest
+from agxtest.wire import Client, Polling
+
+EVIL = "http://evil.example"
+NOBODY = 65534
+RAN = ("result", ["ran"])
+
+
+class Refused(Exception):
+    """Nothing of the kind could be done."""
+
+
+class Page:
+    """A page of `origin` whose script asks the server for `host`, as a browser would: it says whose
+    page it is, and shows the answer to nobody else than pages of the server or those that the
+    server lets read it.
+    """
+
+    def __init__(self, server, origin, host):
+        self.server = server
+        self.origin = origin
+        self.host = host
+        self.headers = [f"Origin: {origin}"]
+
+    def by_websocket(self):
+        """Browsers let every page open one to anywhere, and read what comes."""
+        with Client(self.server, headers=self.headers, host=self.host) as c:
+            if c.status != 101:
+                raise Refused(c.body)
+            return c.call("fake::echo", "ran")
+
+    def read(self, answer):
+        status, headers, body = answer
+        readers = {f"http://{self.host}", headers.get("access-control-allow-origin")}
+        if status != 200 or self.origin not in readers:
+            raise Refused(body)
+        return body
+
+    def by_polling(self):
+        """A body that is plain text needs nobody's leave to be sent (no preflight)."""
+        p = Polling.__new__(Polling)
+        p.server, p.host, p.queue = self.server, self.host, []
+        p.headers = [*self.headers, "Content-Type: text/plain"]
+        url = "/socket.io/?EIO=4&transport=polling"
+        body = self.read(p.http(url))
+        p.url = f"{url}&sid={body.decode().partition('sid')[2][3:23]}"
+        call = {"call_id": "p1", "target": "fake::echo", "args": ["ran"], "kwargs": {}}
+        self.read(p.http(p.url, "POST", b"\x1e".join([b"40", *p.packets("unary", call)])))
+        p.packet()
+        return "result", p.event()[1]["value"]
+
+    def blindly(self, sid):
+        """With a session's number from elsewhere the answer is of no interest."""
+        p = Polling.__new__(Polling)
+        p.server, p.host = self.server, self.host
+        p.headers = [*self.headers, "Content-Type: text/plain"]
+        call = {"call_id": "blind", "target": "fake::echo", "args": ["ran"], "kwargs": {}}
+        url = f"/socket.io/?EIO=4&transport=polling&sid={sid}"
+        status, _, body = p.http(url, "POST", b"\x1e".join(p.packets("unary", call)))
+        if status != 200:
+            raise Refused(body)
+
+
+def foreign(server):
+    return Page(server, EVIL, f"127.0.0.1:{server.port}")
+
+
+def rebound(server):
+    """Its own name leads to this machine: to the browser all of it is one site."""
+    return Page(server, f"{EVIL}:{server.port}", f"evil.example:{server.port}")
+
+
+PAGES = {
+    "another-origin": (foreign, ["--origin", EVIL]),
+    "dns-rebinding": (rebound, ["--host-name", "evil.example"]),
+}
+WAYS = {"websocket": Page.by_websocket, "polling": Page.by_polling}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_of_the_web_runs_no_function(serve_fake, page, way):
+    make, lifted = PAGES[page]
+    assert WAYS[way](make(serve_fake(*lifted))) == RAN, "the attempt itself"
+    with pytest.raises(Refused):
+        WAYS[way](make(serve_fake()))
+
+
+def test_a_page_that_knows_a_session_can_send_nothing_to_it(serve_fake):
+    server = serve_fake("--origin", EVIL)
+    victim = Polling(server)
+    foreign(server).blindly(victim.open["sid"])
+    assert victim.event()[1]["value"] == ["ran"], "the attempt itself"
+    server = serve_fake()
+    victim = Polling(server)
+    with pytest.raises(Refused):
+        foreign(server).blindly(victim.open["sid"])
+    victim.start("fake::frames", "call")
+    assert victim.event()[1]["value"] == 1, "its own call alone"
+
+
+# What another user runs. It knows nothing of the tests, whose files he may not read.
+STRANGER = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+    s.sendall(bytes.fromhex(sys.argv[2]))
+    data = b""
+    while b"403" not in data and b"unary:result" not in data:
+        more = s.recv(65536)
+        if not more:
+            break
+        data += more
+sys.stdout.buffer.write(data)
+"""
+
+
+def stranger(server):
+    """What the server says to him: he opens a WebSocket and calls a function."""
+    c = Client.__new__(Client)
+    call = {"call_id": "x", "target": "fake::echo", "args": ["ran"], "kwargs": {}}
+    head = (
+        "GET /socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: localhost\r\n"
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    data = head.encode() + c.frame("40") + c.encode("unary", call)
+    return subprocess.run(
+        ["/usr/bin/env", "python3", "-I", "-c", STRANGER, str(server.port), data.hex()],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd="/",
+        stdout=subprocess.PIPE,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_another_user_of_this_machine_runs_no_function(serve_fake):
+    assert b"unary:result" in stranger(serve_fake("--insecure")), "the attempt itself"
+    said = stranger(serve_fake())
+    assert said.startswith(b"HTTP/1.1 403 ") and b"another user" in said
