@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 
 enum { KEPT_MEMORY = 16 << 20 };
 
@@ -75,6 +76,12 @@ int main(int argc, char **argv)
     char text[1024];
     int r;
 
+    /* First of all: what the worker runs is of our user, and must neither trace us nor read what
+     * we hold. */
+    if (prctl(PR_SET_DUMPABLE, 0) < 0) {
+        (void)fprintf(stderr, "agentix-server: cannot become non-dumpable\n");
+        return EXIT_FAILURE;
+    }
     r = agx_server_options_read(&o, argc, argv, &err);
     if (r > 0)
         return r - 1;
@@ -83,12 +90,10 @@ int main(int argc, char **argv)
         r = agx_server_options_settle(&o, &err);
     if (r < 0) {
         (void)fprintf(stderr, "agentix-server: %s\n", agx_error_format(err, text, sizeof(text)));
-        agx_server_options_done(&o);
         return AGX_EXIT_USAGE;
     }
     r = run(&o, &err);
     if (r < 0)
         (void)fprintf(stderr, "agentix-server: %s\n", agx_error_format(err, text, sizeof(text)));
-    agx_server_options_done(&o);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

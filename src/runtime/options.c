@@ -147,18 +147,23 @@ static int set_token(struct agx_server_options *o, struct agx_str text, const ch
     if (text.len == 0 || memchr(text.ptr, '\0', text.len))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "the token in %s is empty or has a NUL",
                              where);
-    free(o->token);
-    o->token = agx_str_dup(text);
-    o->server.token = o->token;
+    o->server.has_token = true;
+    agx_sha256(text, o->server.token_digest);
     return 0;
 }
 
 static int read_token(struct agx_server_options *o, const char *path, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(TOKEN_MAX);
-    int r = agx_fd_read_file(AT_FDCWD, path, &text, err);
+    int r = agx_buf_reserve(&text, TOKEN_MAX); /* or parts would stay where it has grown from */
 
-    return r < 0 ? r : set_token(o, agx_buf_peek(&text), path, err);
+    if (r < 0)
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a token");
+    r = agx_fd_read_file(AT_FDCWD, path, &text, err);
+    if (r == 0)
+        r = set_token(o, agx_buf_peek(&text), path, err);
+    explicit_bzero(text.data, text.cap);
+    return r;
 }
 
 static int too_many(const char *what, struct agx_error **err)
@@ -308,6 +313,19 @@ static int read_lists(struct agx_server_callers *c, struct agx_error **err)
     return 0;
 }
 
+/* Its place in our memory is where /proc/PID/environ reads. */
+static int take_token_variable(struct agx_server_options *o, struct agx_error **err)
+{
+    char *value = getenv("AGENTIX_TOKEN");
+    int r;
+
+    if (!value || !*value)
+        return 0;
+    r = set_token(o, agx_str_from(value), "AGENTIX_TOKEN", err);
+    explicit_bzero(value, strlen(value));
+    return r;
+}
+
 /* The environment first, so that options win. */
 static int read_environment(struct agx_server_options *o, struct agx_error **err)
 {
@@ -336,8 +354,7 @@ static int read_environment(struct agx_server_options *o, struct agx_error **err
     r = read_lists(&o->server.callers, err);
     if (r < 0)
         return r;
-    value = getenv("AGENTIX_TOKEN");
-    return value && *value ? set_token(o, agx_str_from(value), "AGENTIX_TOKEN", err) : 0;
+    return take_token_variable(o, err);
 }
 
 static bool is_loopback(const char *host)
@@ -357,7 +374,7 @@ int agx_server_options_settle(struct agx_server_options *o, struct agx_error **e
 {
     if (o->server.socket_path && !o->host_given && !o->port_given)
         o->server.host = NULL;
-    if (!o->server.host || o->server.token)
+    if (!o->server.host || o->server.has_token)
         return 0;
     if (!is_loopback(o->server.host) && !o->server.callers.insecure)
         return agx_error_set(
@@ -402,9 +419,4 @@ int agx_server_options_read(struct agx_server_options *o, int argc, char **argv,
     if (r == 0 && optind < argc)
         r = agx_error_set(err, AGX_INVALID_ARGUMENT, "unexpected argument '%s'", argv[optind]);
     return r;
-}
-
-void agx_server_options_done(struct agx_server_options *o)
-{
-    free(o->token);
 }

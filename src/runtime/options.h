@@ -13,7 +13,6 @@ struct agx_server_options {
     struct agx_worker_options worker;
     struct agx_log_config log;
     /* private */
-    char *token; /* owned */
     bool host_given, port_given;
 };
 
@@ -26,7 +25,5 @@ int agx_server_options_read(struct agx_server_options *o, int argc, char **argv,
 
 /* Once logging is set up: where it listens, and whether it may. */
 int agx_server_options_settle(struct agx_server_options *o, struct agx_error **err) AGX_MUST_CHECK;
-
-void agx_server_options_done(struct agx_server_options *o);
 
 #endif

@@ -137,7 +137,7 @@ static bool prove(struct agx_peer *p, struct agx_str nsp, struct agx_str token)
 {
     if (p->proven)
         return true;
-    if (agx_str_eq_secret(token, agx_str_from(p->server->config->token))) {
+    if (agx_server_is_token(p->server, token)) {
         p->proven = true;
         p->server->n_unproven--;
         agx_eio_session_limit(p->session, p->server->config->max_message);

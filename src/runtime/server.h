@@ -11,6 +11,7 @@
 #define AGX_RUNTIME_SERVER_H
 
 #include "base/error.h"
+#include "codec/sha256.h"
 #include "runtime/origin.h"
 #include "runtime/router.h"
 #include "runtime/wlog.h"
@@ -30,8 +31,9 @@ struct agx_server_callers {
 struct agx_server_config {
     const char *host; /* NULL: no TCP */
     uint16_t port;
-    const char *socket_path; /* NULL: no Unix socket */
-    const char *token;       /* NULL: none is asked for */
+    const char *socket_path;               /* NULL: no Unix socket */
+    bool has_token;                        /* else none is asked for */
+    uint8_t token_digest[AGX_SHA256_SIZE]; /* of what clients must bring; itself it is not kept */
     struct agx_server_callers callers;
     const char *const *worker_argv, *const *worker_env;
     const char *port_file; /* written with the TCP port once it is bound; NULL: none */

@@ -18,7 +18,7 @@ enum { SHOWN_MAX = 200 }; /* of a header, in the log */
 /* Who listens for others than this machine has said so (--insecure), or has a token. */
 static bool asks_for_users(const struct agx_server_config *config)
 {
-    return config->host && !config->token && !config->callers.insecure;
+    return config->host && !config->has_token && !config->callers.insecure;
 }
 
 int agx_server_callers_open(struct agx_server *s, struct agx_error **err)
@@ -146,7 +146,7 @@ const char *agx_server_callers_refusal(const struct agx_server *s, const struct 
     struct agx_str origin = AGX_STR(""), host = AGX_STR("");
     const char *why;
 
-    if (s->config->token)
+    if (s->config->has_token)
         return NULL;
     why = refusal(s, x);
     if (!why)

@@ -10,16 +10,25 @@
 
 #include <stdio.h>
 
+bool agx_server_is_token(const struct agx_server *s, struct agx_str text)
+{
+    uint8_t digest[AGX_SHA256_SIZE];
+
+    agx_sha256(text, digest);
+    return agx_str_eq_secret(agx_str_bytes(digest, sizeof(digest)),
+                             agx_str_bytes(s->config->token_digest, sizeof(digest)));
+}
+
 bool agx_server_has_token(const struct agx_server *s, const struct agx_http_head *head)
 {
     struct agx_str value;
 
-    if (!s->config->token)
+    if (!s->config->has_token)
         return true;
     if (!agx_http_header_get(head, AGX_STR("authorization"), &value) || value.len < 7 ||
         !agx_str_eq_nocase((struct agx_str){ value.ptr, 7 }, AGX_STR("bearer ")))
         return false;
-    return agx_str_eq_secret(agx_str_trim(agx_str_skip(value, 7)), agx_str_from(s->config->token));
+    return agx_server_is_token(s, agx_str_trim(agx_str_skip(value, 7)));
 }
 
 static bool is_eio_path(struct agx_str path)

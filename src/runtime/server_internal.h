@@ -107,6 +107,8 @@ struct agx_str agx_server_callers_named(const struct agx_server *s,
 
 /* server_http.c */
 extern const struct agx_http_server_ops agx_server_http_ops; /* its user is the server */
+/* Where one is asked for: is it this? In the same time whatever the bytes. */
+bool agx_server_is_token(const struct agx_server *s, struct agx_str text);
 /* Or needs none. */
 bool agx_server_has_token(const struct agx_server *s, const struct agx_http_head *head);
 

@@ -1,12 +1,19 @@
 """agentix-server without a token, against those who can reach a port of the loopback and are not
 meant to: pages of the web in a browser on this machine, and its other users. Each attempt runs a
 function when the option that leaves its guard out is given, and none without that.
+
+And against the functions that it runs, which are of its user.
 """
 
+import ctypes
 import os
+import platform
+import struct
 import subprocess
+from pathlib import Path
 
 import pytest
+from agxtest import tracer
 from agxtest.wire import Client, Polling
 
 EVIL = "http://evil.example"
@@ -148,3 +155,81 @@ def test_another_user_of_this_machine_runs_no_function(serve_fake):
     assert b"unary:result" in stranger(serve_fake("--insecure")), "the attempt itself"
     said = stranger(serve_fake())
     assert said.startswith(b"HTTP/1.1 403 ") and b"another user" in said
+
+
+# -- user code
+
+PART = "stands-nowhere-else-"
+TOKEN = PART * 100  # long, so that what is freed and used again does not hide all of it
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 4, 24, 38, 22
+# With any of these root may look into who does not let itself be traced.
+TRACING = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+PRCTL = {"x86_64": 157, "aarch64": 167}
+YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def as_in_a_sandbox():
+    """Root there has few rights; an ordinary user has none anyway."""
+    if os.geteuid() == 0:
+        for number in TRACING.values():
+            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+def always_dumpable():
+    """The same, and prctl(PR_SET_DUMPABLE) does nothing and says that it did (seccomp)."""
+    as_in_a_sandbox()
+    code = [
+        (0x20, 0, 0, 0),  # the number of the call
+        (0x15, 0, 3, PRCTL[platform.machine()]),
+        (0x20, 0, 0, 16),  # its first argument
+        (0x15, 0, 1, PR_SET_DUMPABLE),
+        (0x06, 0, 0, 0x00050000),  # SECCOMP_RET_ERRNO with none
+        (0x06, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
+    ]
+    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+    program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(filters))
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.prctl(PR_SET_SECCOMP, 2, program, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def traced(server):
+    with Client(server) as c:
+        kind, value = c.call("fake::traces_server")
+    assert kind == "result", value
+    return set(value)
+
+
+def test_user_code_cannot_look_into_the_server(serve_fake):
+    possible = set(tracer.READS)
+    if not YAMA.exists() or YAMA.read_text() == "0\n":
+        possible |= set(tracer.ATTACHES)
+    assert traced(serve_fake(prepare=always_dumpable)) >= possible, "the attempts themselves"
+    assert traced(serve_fake(prepare=as_in_a_sandbox)) == set()
+
+
+def unless_sanitized(test):
+    """A sanitizer keeps copies, and what was freed."""
+    return test if os.environ["SANITIZE"] == "none" else None
+
+
+@unless_sanitized
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look into it")
+@pytest.mark.parametrize("by", ["variable", "file"])
+def test_the_server_does_not_keep_its_token(serve_fake, tmp_path, by):
+    """Not for root either, who can see all that it has."""
+    env = {"AGX_TEST_MARK": "m" * 40, "MALLOC_PERTURB_": "0"}
+    if by == "variable":
+        server = serve_fake(env=env | {"AGENTIX_TOKEN": TOKEN})
+    else:
+        path = tmp_path / "token"
+        path.write_text(f"{TOKEN}\n")
+        server = serve_fake("--token-file", path, env=env)
+    server.worker_pid()
+    memory = tracer.memory(server.pid)
+    assert b"m" * 40 in memory, "what it was started with is there"
+    assert PART.encode() not in memory
+    assert PART.encode() not in tracer.environ(server.pid)
+    with Client(server, headers=[f"Authorization: Bearer {TOKEN}"]) as c:
+        assert c.call("fake::echo", "ran") == RAN

@@ -15,6 +15,7 @@ import sys
 import time
 
 import msgpack
+import tracer
 
 ITEMS, BYTES = 64, 49152  # the credit that a call begins with
 
@@ -101,6 +102,11 @@ def surroundings(lane, frame):
             fds[name] = os.readlink(f"/proc/self/fd/{name}")
     value = {"env": dict(os.environ), "fds": fds, "sid": os.getsid(0), "pid": os.getpid()}
     send(lane, type="result", id=frame["id"], value=value)
+
+
+def traces_server(lane, frame):
+    """Tries to look into the server; says in which ways it could."""
+    send(lane, type="result", id=frame["id"], value=tracer.attempts(os.getppid()))
 
 
 def end3(lane, frame):
