@@ -15,6 +15,11 @@
 /* From the request for a WebSocket to the end of the upgrade. */
 #define AGX_EIO_UPGRADE_MS 10000
 
+/* From the start of a session to its first message; real clients send it at once. After it a server
+ * that was itself held up has a moment to read what came meanwhile. */
+#define AGX_EIO_FIRST_MS 10000
+#define AGX_EIO_LAST_LOOK_MS 1000
+
 /* Sessions of one server: far more than a sandbox has clients, far fewer than descriptors. */
 #define AGX_EIO_SESSIONS_MAX 4096
 

@@ -56,6 +56,9 @@ struct agx_eio_session {
     bool announced; /* open() was called, so close() must be */
     bool paused;
     bool awaiting_pong;
+    bool spoke;               /* a message came */
+    bool last_look;           /* none came in time: what is on its way to be read is waited for */
+    uint64_t silent_until_ms; /* loop time: until then it may be without one */
     bool heard; /* bytes came since the last look: a pong may be stuck behind a long message */
     bool was_slow;
     const char *reason;

@@ -24,13 +24,15 @@ struct agx_eio_server_config {
     size_t
         kept_max; /* bytes that idle WebSockets keep for their next large message, all together */
     uint64_t upgrade_ms; /* how long an upgrade may take */
+    uint64_t first_ms;   /* how long a client may take to send its first message */
 };
 #define AGX_EIO_SERVER_CONFIG_INIT                                                                 \
     {                                                                                              \
         .ping_interval_ms = AGX_EIO_PING_INTERVAL_MS, .ping_timeout_ms = AGX_EIO_PING_TIMEOUT_MS,  \
         .message_max = AGX_MESSAGE_MAX, .queue_max = 2 * AGX_MESSAGE_MAX,                          \
         .queue_high = AGX_CONN_OUT_HIGH, .sessions_max = AGX_EIO_SESSIONS_MAX,                     \
-        .kept_max = AGX_EIO_KEPT_MAX, .upgrade_ms = AGX_EIO_UPGRADE_MS                             \
+        .kept_max = AGX_EIO_KEPT_MAX, .upgrade_ms = AGX_EIO_UPGRADE_MS,                            \
+        .first_ms = AGX_EIO_FIRST_MS                                                               \
     }
 
 struct agx_eio_server_ops {

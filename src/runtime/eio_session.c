@@ -67,7 +67,8 @@ int agx_eio_session_new(struct agx_eio_server *sv, struct agx_eio_session **ret_
     (void)uv_timer_init(agx_loop_uv(sv->loop), &s->answer);
     s->n_open = 2;
     sv->n_alive++;
-    arm_ping(s, sv->config.ping_interval_ms);
+    s->silent_until_ms = uv_now(agx_loop_uv(sv->loop)) + sv->config.first_ms;
+    arm_ping(s, AGX_MIN(sv->config.first_ms, (uint64_t)sv->config.ping_interval_ms));
     *ret_session = s;
     return 0;
 }
@@ -242,11 +243,26 @@ size_t agx_eio_session_queued(const struct agx_eio_session *s)
     return agx_eio_session_on_websocket(s) ? agx_conn_queued(s->link->conn) : s->queued;
 }
 
+/* Sessions are few: who only holds them keeps others out. True: it is dealt with. */
+static bool end_silent(struct agx_eio_session *s)
+{
+    if (s->spoke || uv_now(agx_loop_uv(s->server->loop)) < s->silent_until_ms)
+        return false;
+    if (s->last_look)
+        agx_eio_session_close(s, AGX_WS_POLICY, "no message in time");
+    else
+        arm_ping(s, AGX_EIO_LAST_LOOK_MS);
+    s->last_look = true;
+    return true;
+}
+
 static void on_ping_timer(uv_timer_t *t)
 {
     struct agx_eio_session *s = container_of(t, struct agx_eio_session, ping);
     struct agx_eio_packet ping = { AGX_EIO_PING, false, AGX_STR("") };
 
+    if (end_silent(s))
+        return;
     if (s->awaiting_pong && (s->paused || s->heard)) {
         s->heard = false;
         arm_ping(s, s->server->config.ping_timeout_ms);
@@ -273,6 +289,9 @@ void agx_eio_session_receive(struct agx_eio_session *s, const struct agx_eio_pac
         arm_ping(s, s->server->config.ping_interval_ms);
         break;
     case AGX_EIO_MESSAGE:
+        if (!s->spoke && !s->awaiting_pong)
+            arm_ping(s, s->server->config.ping_interval_ms);
+        s->spoke = true;
         s->server->ops->message(s->server->user, s, p);
         break;
     case AGX_EIO_CLOSE:

@@ -337,6 +337,33 @@ TEST(eio_sessions_past_the_maximum_are_refused_with_503)
     teardown(&o);
 }
 
+TEST(eio_session_that_says_nothing_ends_and_one_that_spoke_goes_on)
+{
+    struct agx_eio_server_config config = defaults;
+    struct owner o;
+    char got[4096];
+    int silent, fd;
+
+    config.first_ms = 10;
+    setup(&o, &config);
+    silent = open_polling(&o);
+    while (o.n_close == 0)
+        edge_turn(&o.edge);
+    ASSERT_CSTR("no message in time", o.reason);
+    config.ping_interval_ms = 2000; /* past the last look of a silent one */
+    teardown(&o);
+    close(silent);
+    setup(&o, &config);
+    fd = open_polling(&o);
+    send_post(&o, fd, "4hello");
+    edge_expect(&o.edge, fd, "OK", got, sizeof(got));
+    send_get(&o, fd);
+    edge_expect(&o.edge, fd, "\r\n\r\n2", got, sizeof(got)); /* the ping */
+    ASSERT_UINT(0, o.n_close);
+    close(fd);
+    teardown(&o);
+}
+
 TEST(eio_session_that_was_closed_sends_no_more_and_its_waiting_get_gets_a_close_packet)
 {
     struct owner o;
