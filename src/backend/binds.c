@@ -2,7 +2,12 @@
 #include "backend/binds.h"
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/banned.h"
 
 /* The mounts of a spec, and those of all tools. */
@@ -27,7 +32,7 @@ static int refuse(const struct agx_binds *b, const char *source, const char *tar
 int agx_binds_add(struct agx_binds *b, const char *source, const char *target, bool writable,
                   struct agx_error **err)
 {
-    struct agx_bind bind = { .writable = writable };
+    struct agx_bind bind = { .writable = writable, .from = AGX_HOSTPATH_INIT };
     int r = refuse(b, source, target, err);
 
     if (r < 0 || (r = agx_text_grow((void **)&b->items, b->len, sizeof(*b->items), err)) < 0)
@@ -41,6 +46,20 @@ int agx_binds_add(struct agx_binds *b, const char *source, const char *target, b
     return 0;
 }
 
+int agx_binds_take(struct agx_binds *b, struct agx_hostpath *take_from, const char *target,
+                   bool writable, struct agx_error **err)
+{
+    int r = agx_binds_add(b, take_from->path, target, writable, err);
+
+    if (r < 0) {
+        agx_hostpath_done(take_from);
+        return r;
+    }
+    b->items[b->len - 1].from = *take_from;
+    *take_from = (struct agx_hostpath)AGX_HOSTPATH_INIT;
+    return 0;
+}
+
 int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec, struct agx_error **err)
 {
     int r = 0;
@@ -51,6 +70,51 @@ int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec, struc
         r = agx_binds_add(b, m->source, m->target, m->writable, err);
     }
     return r;
+}
+
+/* As it stands in a list. The caller frees it; NULL without memory. */
+static char *print_one(const struct agx_bind *b)
+{
+    char *text = NULL;
+
+    if (asprintf(&text, "%" PRIu64 ":%" PRIu64 ":%s", b->from.id.dev, b->from.id.ino, b->target) <
+        0)
+        return NULL;
+    return text;
+}
+
+int agx_binds_list(const struct agx_binds *b, struct agx_words *ret, struct agx_error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < b->len; i++) {
+        _cleanup_free_ char *text = print_one(&b->items[i]);
+
+        r = text ? agx_words_add(ret, agx_str_from(text), err) : agx_text_no_memory(err);
+    }
+    return r;
+}
+
+/* Behind the two numbers. */
+static const char *target_in(const char *text)
+{
+    for (int i = 0; text && i < 2; i++)
+        text = strchr(text, ':') ? strchr(text, ':') + 1 : NULL;
+    return text;
+}
+
+void agx_binds_log_changed(const struct agx_binds *b, const struct agx_words *list,
+                           const char *sandbox_id)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        const char *target = target_in(list->items[i]);
+        const struct agx_bind *now = target ? agx_binds_at(b, target) : NULL;
+        _cleanup_free_ char *text = now ? print_one(now) : NULL;
+
+        if (text && strcmp(text, list->items[i]) != 0)
+            AGX_LOG(AGX_LOG_INFO, "source.changed", AGX_F_STR("sandbox", sandbox_id),
+                    AGX_F_STR("source", now->source), AGX_F_STR("target", target));
+    }
 }
 
 const struct agx_bind *agx_binds_at(const struct agx_binds *b, const char *target)
@@ -69,6 +133,7 @@ void agx_binds_done(struct agx_binds *b)
     for (size_t i = 0; i < b->len; i++) {
         free(b->items[i].source);
         free(b->items[i].target);
+        agx_hostpath_done(&b->items[i].from);
     }
     free(b->items);
     *b = (struct agx_binds){ 0 };

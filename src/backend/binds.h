@@ -7,6 +7,7 @@
 struct agx_bind {
     char *source, *target; /* absolute; owned */
     bool writable;
+    struct agx_hostpath from; /* the source, once it was opened */
 };
 
 struct agx_binds {
@@ -28,14 +29,26 @@ int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec,
 /* What appears at that target, or NULL. */
 const struct agx_bind *agx_binds_at(const struct agx_binds *b, const char *target);
 
+/* Adds one whose source is open already; takes that, also when it fails. */
+int agx_binds_take(struct agx_binds *b, struct agx_hostpath *take_from, const char *target,
+                   bool writable, struct agx_error **err) AGX_MUST_CHECK;
+
 /*
- * Looks at every source, right before a sandbox shows them: a file, directory or socket that
- * `sources` does not keep to itself, and (`user` is whom commands run as; NULL: no matter) one that
- * he may write to where the mount is writable. May block, from any thread. -AGX_INVALID_ARGUMENT,
+ * Opens every source, right before a sandbox shows them: a file, directory or socket that `asker`
+ * may be given, and (`user` is whom commands run as; NULL: no matter) one that he may write to
+ * where the mount is writable. May block, from any thread. -AGX_INVALID_ARGUMENT,
  * -AGX_FAILED_PRECONDITION.
  */
-int agx_binds_check(const struct agx_binds *b, const struct agx_sources *sources, const char *user,
-                    struct agx_error **err) AGX_MUST_CHECK;
+int agx_binds_open(struct agx_binds *b, const struct agx_sources_asker *asker, const char *user,
+                   struct agx_error **err) AGX_MUST_CHECK;
+
+/* What the sources are, for a record: "DEVICE:INODE:TARGET" of each. */
+int agx_binds_list(const struct agx_binds *b, struct agx_words *ret,
+                   struct agx_error **err) AGX_MUST_CHECK;
+/* Logs each whose source is another file than in that list. Nothing is refused: editors save by
+ * renaming, and directories are made anew. */
+void agx_binds_log_changed(const struct agx_binds *b, const struct agx_words *list,
+                           const char *sandbox_id);
 
 /* Empties it. Accepts NULL. */
 void agx_binds_done(struct agx_binds *b);

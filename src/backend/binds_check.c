@@ -1,12 +1,12 @@
 /*
- * binds_check.c: the last look at mounts, right before they are shown.
+ * binds_check.c: opens the sources of mounts, right before they are shown.
  *
  * Paths were looked at when the create was accepted, but a create may wait, or be carried on days
- * later. What is left is the moment until the engine opens the path itself, which only it could
- * close.
+ * later. From here on a source is its descriptor.
  */
 #include "backend/binds.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -29,35 +29,39 @@ static bool parse_user(const char *user, struct owner *ret)
     return !ret->has_gid || agx_parse_u64(rest, UINT32_MAX, &ret->gid);
 }
 
-/* False where it is certain. By the mode alone: a list of access rights may say more. */
-static bool may_write(const char *path, const struct owner *o)
+/* What calls on what a descriptor of O_PATH is of take. */
+static void name_fd(int fd, char out[32])
 {
-    struct stat st;
-    mode_t need, has;
+    (void)snprintf(out, 32, "/proc/self/fd/%d", fd);
+}
 
-    if (o->uid == 0 || stat(path, &st) < 0 ||
-        lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0)
+/* False where it is certain. By the mode alone: a list of access rights may say more. */
+static bool may_write(const struct agx_hostpath *from, const struct owner *o)
+{
+    mode_t need = S_ISDIR(from->mode) ? W_OK | X_OK : W_OK, has = from->mode;
+    char path[32];
+
+    name_fd(from->fd, path);
+    if (o->uid == 0 || getxattr(path, "system.posix_acl_access", NULL, 0) > 0)
         return true;
-    need = S_ISDIR(st.st_mode) ? W_OK | X_OK : W_OK;
-    has = st.st_mode;
-    if (st.st_uid == o->uid)
+    if (from->uid == o->uid)
         has >>= 6;
     else if (!o->has_gid)
         has |= has >> 3;
-    else if (st.st_gid == o->gid)
+    else if (from->gid == o->gid)
         has >>= 3;
     return (has & need) == need;
 }
 
-static int check_one(const struct agx_bind *b, const struct agx_sources *sources,
-                     struct agx_error **err)
+static int open_one(struct agx_bind *b, const struct agx_sources_asker *asker,
+                    struct agx_error **err)
 {
-    struct agx_sources s = *sources;
     enum agx_path_kind kind;
-    int r = agx_sources_look(&s, b->source, &kind, err);
+    int r = agx_sources_open(asker, b->source, false, &b->from, err);
 
     if (r < 0)
         return agx_error_wrap(err, r, "mount '%s'", b->target);
+    kind = agx_sources_kind(b->from.mode);
     if (kind == AGX_PATH_SYMLINK)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "mount source must not be a symlink: %s",
                              b->source);
@@ -68,19 +72,19 @@ static int check_one(const struct agx_bind *b, const struct agx_sources *sources
     return 0;
 }
 
-int agx_binds_check(const struct agx_binds *b, const struct agx_sources *sources, const char *user,
-                    struct agx_error **err)
+int agx_binds_open(struct agx_binds *b, const struct agx_sources_asker *asker, const char *user,
+                   struct agx_error **err)
 {
     struct owner owner = { 0 };
     bool known = user && parse_user(user, &owner);
 
     for (size_t i = 0; i < b->len; i++) {
-        const struct agx_bind *one = &b->items[i];
-        int r = check_one(one, sources, err);
+        struct agx_bind *one = &b->items[i];
+        int r = open_one(one, asker, err);
 
         if (r < 0)
             return r;
-        if (known && one->writable && !may_write(one->source, &owner))
+        if (known && one->writable && !may_write(&one->from, &owner))
             return agx_error_set(err, AGX_FAILED_PRECONDITION,
                                  "mount '%s' is to be writable, but the image's user '%s' may not "
                                  "write to '%s': give it the right (chown, chmod or setfacl), or "

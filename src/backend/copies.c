@@ -7,7 +7,7 @@
  *
  * Invariants:
  *  (1) what stands below `lock` is touched under it; the rest by the loop thread, but for `copy`,
- *      `there` and `stop`, which the job's thread reads.
+ *      `asker`, `there` and `stop`, which the job's thread reads.
  *  (2) the thread sends to `wake` only while not `closed`; the loop closes the handle after that.
  *  (3) memory goes when both the job and the handle have ended. A thread that hangs in its source
  *      keeps it, and nothing else.
@@ -27,6 +27,7 @@ struct agx_copies {
     unsigned n_holds; /* the job until its `done`, the handle until it is closed */
     struct agx_copy copy;
     enum agx_copies_target there;
+    struct agx_sources_asker asker;
     void (*more)(void *user);
     void *user;
     bool ended;
@@ -92,7 +93,7 @@ static int run(struct agx_job *j, struct agx_error **err)
     struct agx_copies *c = container_of(j, struct agx_copies, job);
     _cleanup_(agx_copytree_closep) struct agx_copytree *t = NULL;
     const char *name = NULL;
-    int r = agx_copytree_open(&c->copy, &c->stop, &t, err);
+    int r = agx_copytree_open(&c->copy, &c->asker, &c->stop, &t, err);
 
     if (r == 0)
         r = name_in_tar(c, S_ISDIR(agx_copytree_stat(t)->st_mode), &name, err);
@@ -115,6 +116,7 @@ static void unhold(struct agx_copies *c)
     if (--c->n_holds > 0)
         return;
     copy_done(&c->copy);
+    agx_sources_unref(c->asker.sources);
     agx_error_free(c->error);
     pthread_cond_destroy(&c->room);
     pthread_mutex_destroy(&c->lock);
@@ -192,6 +194,7 @@ int agx_copies_open(struct agx_loop *l, struct agx_pool *pool, const struct agx_
         return agx_error_errno(err, ENOMEM, "copy '%s'", q->copy->source);
     c->job.kind = &copy_kind;
     c->there = q->there;
+    c->asker = (struct agx_sources_asker){ agx_sources_ref(q->asker.sources), q->asker.uid };
     c->more = q->more;
     c->user = user;
     c->size = q->pipe_bytes;

@@ -17,7 +17,7 @@
 #ifndef AGX_BACKEND_COPIES_H
 #define AGX_BACKEND_COPIES_H
 
-#include "core/spec.h"
+#include "backend/sources.h"
 #include "loop/job.h"
 
 #include <sys/types.h>
@@ -38,6 +38,7 @@ struct agx_copies_request {
     /* Loop thread, never inside open or read: agx_copies_read(), which had said -AGX_UNAVAILABLE,
      * has something to say. */
     void (*more)(void *user);
+    struct agx_sources_asker asker; /* its sources are kept as long as they are needed */
 };
 
 /* The directory of the sandbox where the stream is to be unpacked. Borrowed from the arguments. */

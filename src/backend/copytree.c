@@ -360,26 +360,37 @@ static int read_gitignore(struct agx_copytree *t, struct agx_error **err)
     return r < 0 ? agx_error_wrap(err, r, "read '.gitignore'") : 0;
 }
 
-static int open_source(struct agx_copytree *t, struct agx_error **err)
+/* For reading what was walked to, and nothing else. */
+static int reopen(const struct agx_hostpath *from)
 {
-    const char *source = t->copy->source;
+    char path[32];
 
-    if (lstat(source, &t->st) < 0)
-        return agx_error_errno(err, errno, "open copy source '%s'", source);
-    if (!S_ISDIR(t->st.st_mode) && !S_ISREG(t->st.st_mode))
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", from->fd);
+    return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
+                          (S_ISDIR(from->mode) ? O_DIRECTORY : 0));
+}
+
+static int open_source(struct agx_copytree *t, const struct agx_sources_asker *asker,
+                       struct agx_error **err)
+{
+    _cleanup_(agx_hostpath_done) struct agx_hostpath from = AGX_HOSTPATH_INIT;
+    const char *source = t->copy->source;
+    int r = agx_sources_open(asker, source, false, &from, err);
+
+    if (r < 0)
+        return agx_error_wrap(err, r, "open copy source '%s'", source);
+    if (!S_ISDIR(from.mode) && !S_ISREG(from.mode))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
                              "copy source must be a file or directory: %s", source);
-    t->root = open(source, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                               (S_ISDIR(t->st.st_mode) ? O_DIRECTORY : 0));
+    t->root = reopen(&from);
     if (t->root < 0 || fstat(t->root, &t->st) < 0)
         return agx_error_errno(err, errno, "open copy source '%s'", source);
-    if (!S_ISDIR(t->st.st_mode) && !S_ISREG(t->st.st_mode))
-        return agx_error_set(err, AGX_FAILED_PRECONDITION, "copy source '%s' changed", source);
     return S_ISDIR(t->st.st_mode) ? read_gitignore(t, err) : 0;
 }
 
-int agx_copytree_open(const struct agx_copy *copy, const atomic_bool *stop,
-                      struct agx_copytree **ret_tree, struct agx_error **err)
+int agx_copytree_open(const struct agx_copy *copy, const struct agx_sources_asker *asker,
+                      const atomic_bool *stop, struct agx_copytree **ret_tree,
+                      struct agx_error **err)
 {
     _cleanup_(agx_copytree_closep) struct agx_copytree *t = calloc(1, sizeof(*t));
     int r;
@@ -391,7 +402,7 @@ int agx_copytree_open(const struct agx_copy *copy, const atomic_bool *stop,
     t->root = -1;
     r = agx_ignore_new_globs(&copy->exclude_patterns, &t->excludes, err);
     if (r == 0)
-        r = open_source(t, err);
+        r = open_source(t, asker, err);
     if (r == 0)
         *ret_tree = AGX_TAKE_PTR(t);
     return r;

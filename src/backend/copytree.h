@@ -7,7 +7,7 @@
 #ifndef AGX_BACKEND_COPYTREE_H
 #define AGX_BACKEND_COPYTREE_H
 
-#include "core/spec.h"
+#include "backend/sources.h"
 
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -25,9 +25,11 @@ struct agx_copytree_entry {
 typedef int (*agx_copytree_fn)(void *user, const struct agx_copytree_entry *e,
                                struct agx_error **err);
 
-/* `copy` is borrowed until close. Whoever sets *stop ends the walk with -AGX_CANCELLED. */
-int agx_copytree_open(const struct agx_copy *copy, const atomic_bool *stop,
-                      struct agx_copytree **ret_tree, struct agx_error **err) AGX_MUST_CHECK;
+/* The source is one that `asker` may be given. `copy` is borrowed until close. Whoever sets *stop
+ * ends the walk with -AGX_CANCELLED. */
+int agx_copytree_open(const struct agx_copy *copy, const struct agx_sources_asker *asker,
+                      const atomic_bool *stop, struct agx_copytree **ret_tree,
+                      struct agx_error **err) AGX_MUST_CHECK;
 
 /* The source itself: a directory or a file. Borrowed. */
 const struct stat *agx_copytree_stat(const struct agx_copytree *t);

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 
@@ -12,9 +13,11 @@ struct agx_shown_job {
     struct agx_job job;
     struct agx_shown_host host; /* a copy: a thread that hangs may outlive the backend */
     struct agx_spec spec;
+    uid_t uid; /* whose sandbox it is */
     char *exec_user;
     struct agx_shown shown;
-    agx_shown_fn found; /* NULL: abandoned */
+    struct agx_writables_keep *keep; /* while the store has what is writable */
+    agx_shown_fn found;              /* NULL: abandoned */
     void *user;
 };
 
@@ -77,18 +80,16 @@ static int keep_text(struct agx_shown_host *h, const char *text, const char **re
 }
 
 int agx_shown_host_init(struct agx_shown_host *h, const struct agx_tools_host *tools,
-                        const struct agx_sources *sources, struct agx_error **err)
+                        struct agx_sources *sources, struct agx_error **err)
 {
     int r;
 
-    *h = (struct agx_shown_host){ .tools.uid = tools->uid };
+    *h = (struct agx_shown_host){ .tools.uid = tools->uid, .sources = agx_sources_ref(sources) };
     if ((r = keep_text(h, tools->home, &h->tools.home, err)) < 0 ||
         (r = keep_text(h, tools->sandbox_home, &h->tools.sandbox_home, err)) < 0 ||
         (r = keep_text(h, tools->ssh_auth_sock, &h->tools.ssh_auth_sock, err)) < 0 ||
         (r = keep_text(h, tools->runtime_dir, &h->tools.runtime_dir, err)) < 0)
         return r;
-    for (size_t i = 0; r == 0 && i < sources->private_paths_len; i++)
-        r = agx_words_add(&h->private_paths, agx_str_from(sources->private_paths[i]), err);
     return r;
 }
 
@@ -97,14 +98,8 @@ void agx_shown_host_done(struct agx_shown_host *h)
     if (!h)
         return;
     agx_words_done(&h->texts);
-    agx_words_done(&h->private_paths);
+    agx_sources_unref(h->sources);
     *h = (struct agx_shown_host){ 0 };
-}
-
-static struct agx_sources sources_of(const struct agx_shown_host *h)
-{
-    return (struct agx_sources){ (const char *const *)h->private_paths.items,
-                                 h->private_paths.len };
 }
 
 /* ---- the job ---- */
@@ -114,12 +109,13 @@ static int run_job(struct agx_job *j, struct agx_error **err)
 {
     struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
     struct agx_shown *s = &p->shown;
-    const struct agx_sources sources = sources_of(&p->host);
+    const struct agx_sources_asker asker = { p->host.sources, p->uid };
     int r;
 
     if ((r = agx_binds_add_mounts(&s->binds, &p->spec, err)) < 0 ||
-        (r = agx_binds_check(&s->binds, &sources, p->exec_user, err)) < 0 ||
-        (r = agx_tools_add(&p->spec.builtin_tools, &p->host.tools, &s->binds, &s->envs, err)) < 0)
+        (r = agx_binds_open(&s->binds, &asker, p->exec_user, err)) < 0 ||
+        (r = agx_tools_add(&p->spec.builtin_tools, &p->host.tools, &asker, &s->binds, &s->envs,
+                           err)) < 0)
         return r;
     return p->spec.gpus ? agx_gpus_find(&s->gpus, "/dev", err) : 0;
 }
@@ -133,10 +129,9 @@ static void job_free(struct agx_shown_job *p)
     free(p);
 }
 
-static void job_done(struct agx_job *j, struct agx_error *error)
+/* Takes the error. */
+static void finish(struct agx_shown_job *p, struct agx_error *error)
 {
-    struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
-
     if (p->found)
         p->found(p->user, &p->shown, error);
     else
@@ -144,22 +139,61 @@ static void job_done(struct agx_job *j, struct agx_error *error)
     job_free(p);
 }
 
+static void on_kept(void *user, struct agx_error *error)
+{
+    struct agx_shown_job *p = user;
+
+    p->keep = NULL;
+    if (error)
+        (void)agx_error_wrap(&error, -(int)error->code, "remember what is mounted writable");
+    finish(p, error);
+}
+
+/* Before anything runs that could write there: whoever comes after us knows of it, too. */
+static int keep_writable(struct agx_shown_job *p, struct agx_error **err)
+{
+    const struct agx_binds *b = &p->shown.binds;
+    struct agx_writable *dirs = agx_alloc((b->len + 1) * sizeof(*dirs));
+    size_t n = 0;
+    int r;
+
+    for (size_t i = 0; i < b->len; i++) {
+        const struct agx_bind *one = &b->items[i];
+
+        if (one->writable && S_ISDIR(one->from.mode))
+            dirs[n++] = (struct agx_writable){ one->from.id, one->from.path };
+    }
+    r = n > 0 && p->host.sources ? agx_writables_keep(agx_sources_writables(p->host.sources), dirs,
+                                                      n, on_kept, p, &p->keep, err)
+                                 : 1;
+    free(dirs);
+    return r;
+}
+
+static void job_done(struct agx_job *j, struct agx_error *error)
+{
+    struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
+
+    if (error || !p->found || keep_writable(p, &error) != 0)
+        finish(p, error);
+}
+
 static const struct agx_job_kind shown_kind = { .name = "shown", .run = run_job, .done = job_done };
 
-int agx_shown_start(const struct agx_shown_host *h, const struct agx_spec *spec,
+int agx_shown_start(const struct agx_shown_host *h, const struct agx_sandbox *sandbox,
                     const char *exec_user, agx_shown_fn found, void *user,
                     struct agx_shown_job **ret_job, struct agx_error **err)
 {
     struct agx_shown_job *p = agx_new(struct agx_shown_job);
-    const struct agx_sources sources = sources_of(h);
     int r;
 
     p->job.kind = &shown_kind;
     p->found = found;
     p->user = user;
-    r = agx_spec_copy(&p->spec, spec, err);
+    p->uid = (uid_t)sandbox->owner_uid;
+    r = agx_spec_copy(&p->spec, &sandbox->spec, err);
     if (r == 0)
-        r = agx_shown_host_init(&p->host, &h->tools, &sources, err);
+        r = agx_shown_host_init(&p->host, &h->tools, h->sources, err);
     if (r == 0)
         r = agx_text_set(&p->exec_user, exec_user, err);
     if (r == 0)
@@ -177,5 +211,10 @@ void agx_shown_abandon(struct agx_shown_job *p)
     if (!p)
         return;
     p->found = NULL;
-    agx_job_cancel(&p->job);
+    if (!p->keep) {
+        agx_job_cancel(&p->job);
+        return;
+    }
+    agx_writables_abandon(AGX_TAKE_PTR(p->keep));
+    job_free(p);
 }

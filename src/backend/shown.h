@@ -7,6 +7,7 @@
 
 #include "backend/gpus.h"
 #include "backend/tools.h"
+#include "core/sandbox.h"
 #include "loop/job.h"
 
 struct agx_shown_job;
@@ -15,13 +16,14 @@ struct agx_shown_job;
 struct agx_shown_host {
     struct agx_tools_host tools; /* its strings are in `texts` */
     struct agx_words texts;
-    struct agx_words private_paths;
+    struct agx_sources *sources;
     struct agx_pool *pool; /* its owner's: looks at the host's files, which may hang */
 };
 
-/* All is copied; the pool is set by whoever opens it. After a failure only to be done. */
+/* All is copied, but for `sources`, which are shared; the pool is set by whoever opens it. After a
+ * failure only to be done. */
 int agx_shown_host_init(struct agx_shown_host *h, const struct agx_tools_host *tools,
-                        const struct agx_sources *sources, struct agx_error **err) AGX_MUST_CHECK;
+                        struct agx_sources *sources, struct agx_error **err) AGX_MUST_CHECK;
 /* But for the pool. Accepts NULL. */
 void agx_shown_host_done(struct agx_shown_host *h);
 
@@ -46,8 +48,9 @@ typedef void (*agx_shown_fn)(void *user, struct agx_shown *shown, struct agx_err
 /* Does this spec show anything? */
 bool agx_shown_is_needed(const struct agx_spec *spec);
 
-/* `exec_user` is whom commands will run as; NULL: no matter. Everything is copied. */
-int agx_shown_start(const struct agx_shown_host *h, const struct agx_spec *spec,
+/* For that sandbox. `exec_user` is whom commands will run as; NULL: no matter. What is writable is
+ * durable among the writables before `found` comes. Everything is copied. */
+int agx_shown_start(const struct agx_shown_host *h, const struct agx_sandbox *sandbox,
                     const char *exec_user, agx_shown_fn found, void *user,
                     struct agx_shown_job **ret_job, struct agx_error **err) AGX_MUST_CHECK;
 

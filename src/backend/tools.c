@@ -68,14 +68,27 @@ static bool print_source(const struct row *row, const struct agx_tools_host *hos
     return n >= 0 && n < PATH_MAX;
 }
 
-/* What links lead to, when it is there and of the right kind. */
-static bool resolve(const struct row *row, const char *path, char out[PATH_MAX])
+/* What links lead to. 1: it is open; 0: it is not there, or not of the right kind. */
+static int open_source(const struct row *row, const char *path,
+                       const struct agx_sources_asker *asker, struct agx_hostpath *ret,
+                       struct agx_error **err)
 {
-    struct stat st;
+    struct agx_error *error = NULL;
+    int r = agx_sources_open(asker, path, true, ret, &error);
 
-    if (!realpath(path, out) || stat(out, &st) < 0)
-        return false;
-    return row->origin == ORIGIN_HOME || S_ISSOCK(st.st_mode);
+    if (r < 0 && error->sys_errno != 0 && error->sys_errno != ENOMEM) {
+        agx_error_free(error);
+        return 0;
+    }
+    if (r < 0) {
+        (void)agx_error_wrap(&error, r, "the builtin tool '%s'", row->tool);
+        agx_error_propagate(err, &error);
+        return r;
+    }
+    if (row->origin == ORIGIN_HOME || S_ISSOCK(ret->mode))
+        return 1;
+    agx_hostpath_done(ret);
+    return 0;
 }
 
 /* -AGX_FAILED_PRECONDITION, or nothing: then the tool goes without. */
@@ -90,13 +103,16 @@ static int miss(const struct row *row, const char *path, struct agx_error **err)
 }
 
 static int add_row(const struct row *row, const struct agx_tools_host *host,
-                   struct agx_binds *binds, struct agx_pairs *envs, struct agx_error **err)
+                   const struct agx_sources_asker *asker, struct agx_binds *binds,
+                   struct agx_pairs *envs, struct agx_error **err)
 {
-    char path[PATH_MAX] = "", source[PATH_MAX], target[PATH_MAX];
-    int r, n;
+    _cleanup_(agx_hostpath_done) struct agx_hostpath source = AGX_HOSTPATH_INIT;
+    char path[PATH_MAX] = "", target[PATH_MAX];
+    int r = print_source(row, host, path) ? open_source(row, path, asker, &source, err) : 0;
+    int n;
 
-    if (!print_source(row, host, path) || !resolve(row, path, source))
-        return miss(row, path, err);
+    if (r <= 0)
+        return r < 0 ? r : miss(row, path, err);
     if (!row->target || row->target[0] == '/')
         n = snprintf(target, sizeof(target), "%s", row->target ? row->target : path);
     else
@@ -104,21 +120,22 @@ static int add_row(const struct row *row, const struct agx_tools_host *host,
     if (n < 0 || (size_t)n >= sizeof(target))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "the path of tool '%s' is too long",
                              row->tool);
-    r = agx_binds_add(binds, source, target, row->writable, err);
+    r = agx_binds_take(binds, &source, target, row->writable, err);
     if (r == 0 && row->env)
         r = agx_pairs_set(envs, agx_str_from(row->env), agx_str_from(target), err);
     return r;
 }
 
 int agx_tools_add(const struct agx_words *tools, const struct agx_tools_host *host,
-                  struct agx_binds *binds, struct agx_pairs *envs, struct agx_error **err)
+                  const struct agx_sources_asker *asker, struct agx_binds *binds,
+                  struct agx_pairs *envs, struct agx_error **err)
 {
     int r = 0;
 
     for (size_t i = 0; i < tools->len; i++) {
         for (size_t k = 0; r == 0 && k < AGX_ARRAY_LEN(rows); k++) {
             if (strcmp(rows[k].tool, tools->items[i]) == 0)
-                r = add_row(&rows[k], host, binds, envs, err);
+                r = add_row(&rows[k], host, asker, binds, envs, err);
         }
     }
     return r;

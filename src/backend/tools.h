@@ -20,10 +20,11 @@ struct agx_tools_host {
 
 /*
  * Adds the mounts of these tools and the variables that go with them. Sources are what links lead
- * to. -AGX_FAILED_PRECONDITION with the path that a tool needs and the host has not.
+ * to, and open. -AGX_FAILED_PRECONDITION with the path that a tool needs and the host has not;
+ * -AGX_INVALID_ARGUMENT for what `asker` is not given.
  */
 int agx_tools_add(const struct agx_words *tools, const struct agx_tools_host *host,
-                  struct agx_binds *binds, struct agx_pairs *envs,
-                  struct agx_error **err) AGX_MUST_CHECK;
+                  const struct agx_sources_asker *asker, struct agx_binds *binds,
+                  struct agx_pairs *envs, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

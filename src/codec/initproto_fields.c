@@ -98,7 +98,7 @@ static bool take_one(struct agx_str *in, enum agx_init_type type)
     case AGX_FIELD_NUMBERS:
         return take(in, 4, &p);
     default:
-        return take(in, 4, &p) && take_text(in, &text) && take_text(in, &text);
+        return take(in, 4, &p) && take_text(in, &text) && take_text(in, &text) && take(in, 4, &p);
     }
 }
 

@@ -159,6 +159,7 @@ size_t agx_plan_mount_put(uint8_t *out, size_t size, const struct agx_plan_mount
     agx_init_u32_put(&o, m->flags);
     agx_init_text_put(&o, m->source);
     agx_init_text_put(&o, m->target);
+    agx_init_u32_put(&o, m->fd);
     return o.len;
 }
 
@@ -178,6 +179,7 @@ bool agx_plan_mount_next(struct agx_init_list *l, struct agx_plan_mount *ret)
     ret->flags = agx_init_u32_next(&l->bytes);
     ret->source = agx_init_text_next(&l->bytes);
     ret->target = agx_init_text_next(&l->bytes);
+    ret->fd = agx_init_u32_next(&l->bytes);
     return true;
 }
 

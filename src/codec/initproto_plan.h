@@ -70,6 +70,7 @@ struct agx_plan_mount {
     uint32_t flags;
     struct agx_str source;
     struct agx_str target; /* absolute, in the sandbox; made when it is missing */
+    uint32_t fd;           /* of the source; AGX_PLAN_NO_FD: its path is ours and is opened */
 };
 
 /* Everything is borrowed: of the caller who encodes, or of the packet. */

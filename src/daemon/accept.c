@@ -17,14 +17,15 @@ struct agx_acceptance {
     char *id; /* NULL: none was given */
     struct agx_spec spec;
     struct agx_spec_host host;
-    struct agx_sources sources;
-    agx_answer_fn answer; /* NULL: it was given, because the engine is closing */
+    struct agx_sources_asker asker; /* holds its sources: a thread may hang */
+    agx_answer_fn answer;           /* NULL: it was given, because the engine is closing */
     void *user;
 };
 
 static void acceptance_free(struct agx_acceptance *a)
 {
     agx_spec_done(&a->spec);
+    agx_sources_unref(a->asker.sources);
     free(a->id);
     free(a);
 }
@@ -181,9 +182,9 @@ static struct agx_acceptance *acceptance_new(struct agx_engine *e, uid_t uid, co
     agx_spec_init(take_spec);
     a->host = e->config.host;
     if (!a->host.look) {
-        a->sources = (struct agx_sources){ e->config.private_paths, e->config.private_paths_len };
+        a->asker = (struct agx_sources_asker){ agx_sources_ref(e->config.sources), uid };
         a->host.look = agx_sources_look;
-        a->host.user = &a->sources;
+        a->host.user = &a->asker;
     }
     return a;
 }

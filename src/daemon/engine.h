@@ -15,6 +15,7 @@
 #include "store/store.h"
 
 struct agx_engine;
+struct agx_sources;
 
 /* Spans and sizes come from the configuration; tests shorten them. */
 struct agx_engine_config {
@@ -22,9 +23,7 @@ struct agx_engine_config {
     struct agx_backend *backend; /* likewise */
     const char *log_root;        /* directory of exec logs, 0700, exists; absolute */
     struct agx_spec_host host;   /* look NULL: the engine looks itself, on threads of its own */
-    /* Our sockets and our data: neither they nor what is beneath them is given to a sandbox. */
-    const char *const *private_paths;
-    size_t private_paths_len;
+    struct agx_sources *sources; /* by which it looks; NULL: only symlinks are judged */
     int64_t idle_ttl_ns, cleanup_ttl_ns;
     uint64_t sweep_ms; /* how often idle and clean-up times are looked at */
     uint64_t look_ms;  /* how often the backend is looked at without news */

@@ -7,6 +7,7 @@
  */
 #include "daemon/parts.h"
 
+#include "backend/sources.h"
 #include "backend/target.h"
 #include "daemon/daemon.h"
 #include "daemon/dirs.h"
@@ -51,6 +52,17 @@ static size_t list_private(const struct agx_daemon_options *o,
     return n;
 }
 
+/* What sandboxes may have of the host. */
+static int open_sources(struct agx_parts *p, struct agx_error **err)
+{
+    const char *private_paths[AGX_PARTS_PRIVATE_MAX];
+    const struct agx_sources_config c = { .private_paths = private_paths,
+                                          .n_private_paths = list_private(p->o, private_paths),
+                                          .mapped = p->rootless->idmap.on };
+
+    return agx_sources_new(&c, &p->sources, err);
+}
+
 static int open_images(struct agx_parts *p, struct agx_error **err)
 {
     const struct agx_places *places = p->o->places;
@@ -78,16 +90,14 @@ static int open_backend(struct agx_parts *p, struct agx_error **err)
 
     docker.state_dir = p->o->places->data_dir;
     docker.tools.sandbox_home = sandbox_home(p);
-    docker.private_paths = p->private_paths;
-    docker.n_private_paths = p->private_paths_len;
+    docker.sources = p->sources;
     native.rootless = p->o->native->rootless ? p->rootless : NULL;
     native.data_dir = p->o->places->data_dir;
     native.run_dir = p->o->places->run_dir;
     native.images = p->images;
     native.puller = p->puller;
     native.tools.sandbox_home = sandbox_home(p);
-    native.private_paths = p->private_paths;
-    native.n_private_paths = p->private_paths_len;
+    native.sources = p->sources;
     r = agx_backend_open(p->loop, p->o->config->backend, &setup, &p->backend, err);
     return agx_native_setup_wrap(p->o->native, r, err);
 }
@@ -103,8 +113,7 @@ static int open_engine(struct agx_parts *p, struct agx_error **err)
     c.log_root = p->o->agbox ? p->o->agbox->exec_log_dir : p->o->places->exec_log_dir;
     c.host.home = p->o->home;
     c.host.sandbox_home = sandbox_home(p);
-    c.private_paths = p->private_paths;
-    c.private_paths_len = p->private_paths_len;
+    c.sources = p->sources;
     r = agx_dirs_own(c.log_root, 0700, err);
     return r < 0 ? r : agx_engine_open(p->loop, &c, &p->engine, err);
 }
@@ -153,8 +162,9 @@ int agx_parts_open(struct agx_parts *p, struct agx_loop *l, const struct agx_dae
     p->loop = l;
     p->o = o;
     p->rootless = rootless;
-    p->private_paths_len = list_private(o, p->private_paths);
     r = open_store(p, err);
+    if (r == 0)
+        r = open_sources(p, err);
     if (r == 0)
         r = open_images(p, err);
     if (r == 0)
@@ -254,8 +264,10 @@ static void close_next(struct agx_parts *p)
         agx_store_close(p->store, on_store_closed, p);
     else if (p->service)
         agx_service_close(p->service, on_service_closed, p);
-    else
+    else {
+        p->sources = agx_sources_unref(p->sources);
         p->closed(p->user);
+    }
 }
 
 void agx_parts_close(struct agx_parts *p, void (*closed)(void *user), void *user)

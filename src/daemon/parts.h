@@ -30,8 +30,7 @@ struct agx_parts {
     struct agx_puller *puller;
     struct agx_backend *backend;
     struct agx_engine *engine;
-    const char *private_paths[AGX_PARTS_PRIVATE_MAX]; /* borrowed, for backend and engine */
-    size_t private_paths_len;
+    struct agx_sources *sources; /* for backend and engine */
     struct agx_rpc_server *rpc;
     struct agx_rpc_health *health;
     struct agx_rpc_reflection *reflection;

@@ -93,14 +93,17 @@ static void set_limits(const struct agx_planned *p)
  * path is the host's, and only its root may map ids. What is set here cannot be taken back inside,
  * for the copy comes from a user namespace above.
  */
-static int take_mount(const struct agx_planned *p, const char *path, uint32_t flags, uint64_t attrs)
+static int take_mount_at(const struct agx_planned *p, int at, const char *path, uint32_t flags,
+                         uint64_t attrs)
 {
     const unsigned deep = flags & AGX_PLAN_RECURSIVE ? AT_RECURSIVE : 0;
     struct mount_attr a = {
         .attr_set = attrs | (flags & AGX_PLAN_READ_ONLY ? MOUNT_ATTR_RDONLY : 0),
         .propagation = MS_PRIVATE,
     };
-    int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep);
+    int fd = at == AT_FDCWD
+                 ? open_tree(at, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep)
+                 : open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | deep);
 
     if (fd < 0)
         agx_plan_fail(p, AGX_STAGE_SOURCE, path);
@@ -110,6 +113,24 @@ static int take_mount(const struct agx_planned *p, const char *path, uint32_t fl
     }
     if (mount_setattr(fd, "", AT_EMPTY_PATH | deep, &a, sizeof(a)) < 0)
         agx_plan_fail(p, flags & AGX_PLAN_IDMAP ? AGX_STAGE_IDMAP : AGX_STAGE_SOURCE, path);
+    return fd;
+}
+
+static int take_mount(const struct agx_planned *p, const char *path, uint32_t flags, uint64_t attrs)
+{
+    return take_mount_at(p, AT_FDCWD, path, flags, attrs);
+}
+
+/* Of a descriptor the path is for messages: it may lead elsewhere by now. */
+static int take_source(const struct agx_planned *p, const struct agx_plan_mount *m)
+{
+    const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    int fd;
+
+    if (m->fd == AGX_PLAN_NO_FD)
+        return take_mount(p, m->source.ptr, m->flags, attrs);
+    fd = take_mount_at(p, (int)m->fd, m->source.ptr, m->flags, attrs);
+    (void)close((int)m->fd);
     return fd;
 }
 
@@ -132,7 +153,7 @@ static void take_sources(struct agx_planned *p)
                             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     n = 0;
     while (agx_plan_mount_next(&mounts, &m))
-        p->mounts[n++] = take_mount(p, m.source.ptr, m.flags, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+        p->mounts[n++] = take_source(p, &m);
 }
 
 /* "main.log" of the directory and its index, of which those of the last start stay beside. */

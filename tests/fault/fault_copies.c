@@ -19,6 +19,7 @@ static int refuse(void *user, struct agx_str bytes, struct agx_error **err)
 TEST(copy_without_memory_is_resource_exhausted)
 {
     struct test_copies t = test_copies_open();
+    const struct agx_sources_asker asker = { NULL, geteuid() };
     atomic_bool stop = false;
 
     test_copies_file(&t, ".gitignore", AGX_STR("ignored/\n"));
@@ -29,7 +30,7 @@ TEST(copy_without_memory_is_resource_exhausted)
     {
         _cleanup_(agx_copytree_closep) struct agx_copytree *tree = NULL;
         size_t n = 0;
-        int r = agx_copytree_open(&t.copy, &stop, &tree, NULL);
+        int r = agx_copytree_open(&t.copy, &asker, &stop, &tree, NULL);
 
         if (r == 0)
             r = agx_copytar_write(tree, "to", swallow, &n, NULL);
@@ -61,10 +62,11 @@ TEST(copy_whose_bytes_are_refused_ends_with_that_error)
     struct test_copies t = test_copies_open();
     _cleanup_(agx_copytree_closep) struct agx_copytree *tree = NULL;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+    const struct agx_sources_asker asker = { NULL, geteuid() };
     atomic_bool stop = false;
 
     test_copies_file(&t, "a/b", AGX_STR("x"));
-    ASSERT_OK(agx_copytree_open(&t.copy, &stop, &tree, NULL));
+    ASSERT_OK(agx_copytree_open(&t.copy, &asker, &stop, &tree, NULL));
     ASSERT_CODE(AGX_OUT_OF_RANGE, agx_copytar_write(tree, "", refuse, NULL, &err));
     ASSERT_MESSAGE(err, "no more");
     test_copies_close(&t);
@@ -75,10 +77,11 @@ TEST(walk_that_is_stopped_is_cancelled)
     struct test_copies t = test_copies_open();
     _cleanup_(agx_copytree_closep) struct agx_copytree *tree = NULL;
     atomic_bool stop = true;
+    const struct agx_sources_asker asker = { NULL, geteuid() };
     size_t n = 0;
 
     test_copies_file(&t, "a/b", AGX_STR("x"));
-    ASSERT_OK(agx_copytree_open(&t.copy, &stop, &tree, NULL));
+    ASSERT_OK(agx_copytree_open(&t.copy, &asker, &stop, &tree, NULL));
     ASSERT_CODE(AGX_CANCELLED, agx_copytar_write(tree, "", swallow, &n, NULL));
     ASSERT_UINT(0, n);
     test_copies_close(&t);

@@ -318,6 +318,29 @@ TEST(host_directory_is_shared_with_the_ids_that_it_has)
     test_plan_close(&x);
 }
 
+TEST(source_that_is_open_is_mounted_whatever_its_path_leads_to_by_then)
+{
+    char kept[128];
+    struct test_plan x;
+    int fd;
+
+    test_plan_open(&x);
+    test_plan_make_dir(&x, "data");
+    test_plan_make_dir(&x, "other");
+    test_plan_write(&x, "data/file", "was checked\n");
+    test_plan_write(&x, "other/file", "was not\n");
+    (void)snprintf(kept, sizeof(kept), "%s", test_plan_path(&x, "data"));
+    fd = open(kept, O_PATH | O_CLOEXEC);
+    ASSERT_TRUE(fd >= 0);
+    ASSERT_INT(0,
+               renameat2(AT_FDCWD, kept, AT_FDCWD, test_plan_path(&x, "other"), RENAME_EXCHANGE));
+    x.mounts[0] = (struct test_plan_mount){ kept, "/data", AGX_PLAN_IDMAP, fd };
+    test_plan_boot(&x);
+    ASSERT_CSTR("was checked\n", say(&x, "cat /data/file"));
+    (void)close(fd);
+    test_plan_close(&x);
+}
+
 TEST(file_and_socket_of_the_host_are_shared)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };

@@ -112,7 +112,8 @@ static void write_plan(const struct agx_plan *p, int as_fd)
 static void add_mount(struct agx_plan *p, const char *source, const char *target, uint32_t flags)
 {
     static uint8_t bytes[LIST_MAX];
-    const struct agx_plan_mount m = { flags, agx_str_from(source), agx_str_from(target) };
+    const struct agx_plan_mount m = { flags, agx_str_from(source), agx_str_from(target),
+                                      AGX_PLAN_NO_FD };
     size_t n = p->mounts.bytes.len;
 
     if (n + agx_plan_mount_put(NULL, 0, &m) > sizeof(bytes))

@@ -103,7 +103,8 @@ static struct agx_init_list make_mounts(struct test_plan *x)
     for (; x->mounts[l.count].source; l.count++) {
         const struct test_plan_mount *m = &x->mounts[l.count];
         const struct agx_plan_mount one = { m->flags, agx_str_from(m->source),
-                                            agx_str_from(m->target) };
+                                            agx_str_from(m->target),
+                                            m->fd > 0 ? (uint32_t)m->fd : AGX_PLAN_NO_FD };
 
         n += agx_plan_mount_put(x->mount_bytes + n, sizeof(x->mount_bytes) - n, &one);
         ASSERT_TRUE(n <= sizeof(x->mount_bytes));
@@ -146,7 +147,7 @@ static size_t add_cgroup(struct test_plan *x, int *fds)
 
 void test_plan_start(struct test_plan *x)
 {
-    int pair[2], fds[AGX_CGROUP_TASKS_MAX + 5];
+    int pair[2], fds[AGX_CGROUP_TASKS_MAX + TEST_PLAN_MOUNTS + 5];
     char number[16];
     size_t n = 0;
 
@@ -158,6 +159,10 @@ void test_plan_start(struct test_plan *x)
     x->plan.layers = test_words(&x->layer_words, x->layers);
     x->plan.mounts = make_mounts(x);
     n += add_cgroup(x, fds + n);
+    for (size_t i = 0; x->mounts[i].source; i++) {
+        if (x->mounts[i].fd > 0)
+            fds[n++] = x->mounts[i].fd;
+    }
     fds[n] = make_memfd(&x->plan);
     (void)snprintf(number, sizeof(number), "%d", fds[n]);
     x->helper = test_init_spawn((const char *const[]){ "--plan", number, NULL }, fds, n + 1);

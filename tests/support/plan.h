@@ -23,6 +23,7 @@ enum { TEST_PLAN_LAYERS = 4, TEST_PLAN_MOUNTS = 8 };
 struct test_plan_mount {
     const char *source, *target;
     uint32_t flags;
+    int fd; /* of the source; 0: it is opened by its path */
 };
 
 struct test_plan {

@@ -81,7 +81,9 @@ static void make_socket(const struct world *w, const char *path)
 
 static int add_tools(struct world *w, struct agx_error **err)
 {
-    return agx_tools_add(&w->tools, &w->host, &w->binds, &w->envs, err);
+    const struct agx_sources_asker asker = { NULL, geteuid() };
+
+    return agx_tools_add(&w->tools, &w->host, &asker, &w->binds, &w->envs, err);
 }
 
 /* That target shows this path beneath the root. */
@@ -214,11 +216,16 @@ static int check(struct world *w, const char *path, bool writable, const char *u
                  struct agx_error **err)
 {
     const char *own = at(w, "run");
-    const struct agx_sources sources = { &own, 1 };
+    const struct agx_sources_config c = { .private_paths = &own, .n_private_paths = 1 };
+    struct agx_sources_asker asker = { NULL, geteuid() };
+    int r;
 
+    ASSERT_OK(agx_sources_new(&c, &asker.sources, NULL));
     agx_binds_done(&w->binds);
     ASSERT_OK(agx_binds_add(&w->binds, at(w, path), "/in", writable, NULL));
-    return agx_binds_check(&w->binds, &sources, user, err);
+    r = agx_binds_open(&w->binds, &asker, user, err);
+    agx_sources_unref(asker.sources);
+    return r;
 }
 
 static void refused(struct world *w, const char *path, enum agx_code code, const char *words)

@@ -1,4 +1,5 @@
 /* test_engine_timers.c: idle stop, clean-up, and what a sandbox may be given of the host. */
+#include "backend/sources.h"
 #include "tests/support/engine.h"
 
 #include "base/path.h"
@@ -164,6 +165,8 @@ TEST(what_belongs_to_the_daemon_is_not_given_to_a_sandbox)
     struct reply r;
     char top[] = "/tmp/agx-sources-XXXXXX", mine[100], beneath[150], beside[100], way[100];
     const char *private_paths[] = { mine };
+    const struct agx_sources_config sources = { .private_paths = private_paths,
+                                                .n_private_paths = 1 };
     struct sockaddr_un addr = { .sun_family = AF_UNIX };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -177,8 +180,7 @@ TEST(what_belongs_to_the_daemon_is_not_given_to_a_sandbox)
     ASSERT_INT(0, mkdir(beneath, 0700));
     ASSERT_INT(0, mkdir(beside, 0700));
     ASSERT_INT(0, symlink(mine, way));
-    f.config.private_paths = private_paths;
-    f.config.private_paths_len = 1;
+    ASSERT_OK(agx_sources_new(&sources, &f.config.sources, NULL));
     fixture_open_engine(&f);
     r = create_with_mount(&f, mine);
     ASSERT_INT(AGX_INVALID_ARGUMENT, r.code);
@@ -196,6 +198,7 @@ TEST(what_belongs_to_the_daemon_is_not_given_to_a_sandbox)
     ASSERT_INT(AGX_OK, create_with_mount(&f, addr.sun_path).code);
     close(fd);
     fixture_close(&f);
+    agx_sources_unref(f.config.sources);
     fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ASSERT_OK(agx_path_remove_tree(fd, top + strlen("/tmp/"), NULL));
     close(fd);

@@ -10,8 +10,10 @@ struct parts {
 
 static struct agx_init_list make_mounts(struct parts *w)
 {
-    const struct agx_plan_mount one = { AGX_PLAN_IDMAP, AGX_STR("/srv/data"), AGX_STR("/data") };
-    const struct agx_plan_mount two = { AGX_PLAN_READ_ONLY, AGX_STR("/run/s"), AGX_STR("/s") };
+    const struct agx_plan_mount one = { AGX_PLAN_IDMAP, AGX_STR("/srv/data"), AGX_STR("/data"),
+                                        17 };
+    const struct agx_plan_mount two = { AGX_PLAN_READ_ONLY, AGX_STR("/run/s"), AGX_STR("/s"),
+                                        AGX_PLAN_NO_FD };
     size_t n = agx_plan_mount_put(w->mounts, sizeof(w->mounts), &one);
 
     n += agx_plan_mount_put(w->mounts + n, sizeof(w->mounts) - n, &two);
@@ -132,7 +134,7 @@ TEST(packets_of_other_kinds_are_no_plans_and_no_reports)
 /* Each sets one thing that no plan has. */
 static void set_relative_target(struct agx_plan *p, struct parts *w)
 {
-    const struct agx_plan_mount m = { 0, AGX_STR("/srv"), AGX_STR("data") };
+    const struct agx_plan_mount m = { 0, AGX_STR("/srv"), AGX_STR("data"), AGX_PLAN_NO_FD };
 
     p->mounts.count = 1;
     p->mounts.bytes =

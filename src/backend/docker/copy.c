@@ -134,7 +134,9 @@ int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err)
     const struct agx_copies_request q = { .copy = copy_of(up),
                                           .there = up->copy_target,
                                           .pipe_bytes = AGX_DOCKER_COPY_PIPE,
-                                          .more = on_more };
+                                          .more = on_more,
+                                          .asker = { agx_docker_by(s)->host.sources,
+                                                     (uid_t)up->task.sandbox.owner_uid } };
     int r = agx_copies_open(agx_docker_by(s)->base.loop, agx_docker_by(s)->copies_pool, &q, up,
                             &up->copies, err);
 

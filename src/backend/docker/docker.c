@@ -311,8 +311,7 @@ static int open_host(struct agx_docker *d, const struct agx_docker_config *c,
                                             AGX_DOCKER_POOL_QUEUE };
     int r;
 
-    r = agx_shown_host_init(&d->host, &c->tools,
-                            &(struct agx_sources){ c->private_paths, c->n_private_paths }, err);
+    r = agx_shown_host_init(&d->host, &c->tools, c->sources, err);
     if (r == 0)
         r = agx_pool_open(d->base.loop, &host, &d->host.pool, err);
     if (r == 0)

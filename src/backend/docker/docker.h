@@ -32,11 +32,10 @@ struct agx_docker_config {
     unsigned networks_ready; /* networks that are kept ready for creates; 0: none */
     uint32_t pids;           /* processes in one container; 0: no limit */
     enum agx_docker_isolation isolation;
-    bool lan_blocked;                 /* private addresses outside the host too */
-    struct agx_tools_host tools;      /* where builtin tools are found */
-    uint32_t host_uid, host_gid;      /* HOST_UID and HOST_GID of the primary */
-    const char *const *private_paths; /* what no mount may show: our sockets and directories */
-    size_t n_private_paths;
+    bool lan_blocked;            /* private addresses outside the host too */
+    struct agx_tools_host tools; /* where builtin tools are found */
+    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
+    struct agx_sources *sources; /* what mounts may show; NULL: nothing is private. Shared */
 };
 
 #define AGX_DOCKER_CONFIG_INIT                                                                     \

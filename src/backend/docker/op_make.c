@@ -371,7 +371,7 @@ static void plan_primary(struct agx_docker_up *up)
 
     (void)snprintf(owner, sizeof(owner), "%" PRIu32 ":%" PRIu32, d->host_uid, d->host_gid);
     agx_shown_done(&up->shown);
-    r = agx_shown_start(&d->host, &up->task.sandbox.spec,
+    r = agx_shown_start(&d->host, &up->task.sandbox,
                         d->maker.compat ? owner
                                         : agx_docker_exec_user(&d->maker, &up->parts[0].image),
                         on_planned, up, &up->plan, &error);

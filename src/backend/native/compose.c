@@ -78,11 +78,12 @@ static int add_number(struct list *l, uint32_t number)
     return 0;
 }
 
-static int add_mount(struct list *l, const char *source, const char *target, uint32_t flags)
+static int add_mount(struct list *l, const char *source, const char *target, uint32_t flags,
+                     uint32_t fd)
 {
-    const struct agx_plan_mount m = { .flags = flags,
-                                      .source = agx_str_from(source),
-                                      .target = agx_str_from(target) };
+    const struct agx_plan_mount m = {
+        .flags = flags, .source = agx_str_from(source), .target = agx_str_from(target), .fd = fd
+    };
     const size_t n = agx_plan_mount_put(NULL, 0, &m);
     int r = agx_buf_reserve(&l->bytes, n);
 
@@ -223,6 +224,11 @@ static int put_envs(const struct agx_pairs *envs, struct list *out)
 
 /* ---- what it sees ---- */
 
+uint32_t agx_compose_bind_fd(const struct agx_cgroup_entry *cgroup, size_t bind)
+{
+    return AGX_COMPOSE_FD_CGROUP + (cgroup->dir_fd >= 0) + (uint32_t)(cgroup->n_tasks + bind);
+}
+
 /* Its own files of these come first: a mount of the spec may stand over them. */
 static int put_mounts(const struct agx_compose *c, struct list *out)
 {
@@ -234,12 +240,13 @@ static int put_mounts(const struct agx_compose *c, struct list *out)
     for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(names); i++) {
         (void)snprintf(source, sizeof(source), "%s/fs/etc/%s", c->dir, names[i]);
         (void)snprintf(target, sizeof(target), "/etc/%s", names[i]);
-        r = add_mount(out, source, target, 0);
+        r = add_mount(out, source, target, 0, AGX_PLAN_NO_FD);
     }
     for (size_t i = 0; r == 0 && binds && i < binds->len; i++)
         r = add_mount(out, binds->items[i].source, binds->items[i].target,
                       (c->shifted ? 0 : AGX_PLAN_IDMAP) | AGX_PLAN_RECURSIVE |
-                          (binds->items[i].writable ? 0 : AGX_PLAN_READ_ONLY));
+                          (binds->items[i].writable ? 0 : AGX_PLAN_READ_ONLY),
+                      agx_compose_bind_fd(c->cgroup, i));
     return r;
 }
 

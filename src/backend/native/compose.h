@@ -17,7 +17,7 @@ enum {
     AGX_COMPOSE_FD_PLAN,
     AGX_COMPOSE_FD_USER,
     AGX_COMPOSE_FD_NET,
-    AGX_COMPOSE_FD_CGROUP /* of version 2; or the first of those of version 1 */
+    AGX_COMPOSE_FD_CGROUP /* of version 2; or the first of those of version 1; then sources */
 };
 
 /* All borrowed. */
@@ -39,6 +39,9 @@ struct agx_compose {
     bool shifted; /* layers and mounts have the sandbox's ids already */
     bool at_once; /* nothing is copied into it: its main process does not wait */
 };
+
+/* The number of a bind's source there: behind those of the control groups. */
+uint32_t agx_compose_bind_fd(const struct agx_cgroup_entry *cgroup, size_t bind);
 
 /* Whom commands of it run as, and where. Borrowed from `c`. */
 const char *agx_compose_user(const struct agx_compose *c);

@@ -194,27 +194,41 @@ static int make_memfd(const struct agx_buf *plan, struct agx_error **err)
     return r < 0 ? r : AGX_TAKE_FD(fd);
 }
 
+/* What the new process has open. Returns how many. */
+static size_t list_fds(const struct agx_launch_params *p, const int report_plan[2],
+                       struct agx_child_fd *out)
+{
+    const struct agx_cgroup_entry *c = p->cgroup;
+    size_t n = 0;
+
+    out[n++] = (struct agx_child_fd){ report_plan[0], AGX_COMPOSE_FD_REPORT };
+    out[n++] = (struct agx_child_fd){ report_plan[1], AGX_COMPOSE_FD_PLAN };
+    out[n++] = (struct agx_child_fd){ p->user_fd, AGX_COMPOSE_FD_USER };
+    out[n++] = (struct agx_child_fd){ p->net_fd, AGX_COMPOSE_FD_NET };
+    if (c->dir_fd >= 0)
+        out[n++] = (struct agx_child_fd){ c->dir_fd, AGX_COMPOSE_FD_CGROUP };
+    for (size_t i = 0; i < c->n_tasks; i++)
+        out[n++] = (struct agx_child_fd){ c->tasks_fds[i], AGX_COMPOSE_FD_CGROUP + (int)i };
+    for (size_t i = 0; p->binds && i < p->binds->len; i++)
+        out[n++] =
+            (struct agx_child_fd){ p->binds->items[i].from.fd, (int)agx_compose_bind_fd(c, i) };
+    return n;
+}
+
 static int spawn(struct agx_launch *x, struct agx_loop *l, const struct agx_launch_params *p,
                  const int report_plan[2], struct agx_error **err)
 {
-    struct agx_child_fd fds[AGX_CGROUP_TASKS_MAX + 4] = {
-        { report_plan[0], AGX_COMPOSE_FD_REPORT },
-        { report_plan[1], AGX_COMPOSE_FD_PLAN },
-        { p->user_fd, AGX_COMPOSE_FD_USER },
-        { p->net_fd, AGX_COMPOSE_FD_NET },
-    };
+    const size_t most = AGX_CGROUP_TASKS_MAX + 5 + (p->binds ? p->binds->len : 0);
+    _cleanup_free_ struct agx_child_fd *fds = agx_alloc(most * sizeof(*fds));
     char number[16];
     const char *const argv[] = { p->init_path, "--plan", number, NULL };
-    struct agx_child_params params = {
-        .file = p->init_path, .argv = argv, .fds = fds, .n_fds = 4, .group = AGX_CHILD_NEW_SESSION
-    };
+    const struct agx_child_params params = { .file = p->init_path,
+                                             .argv = argv,
+                                             .fds = fds,
+                                             .n_fds = list_fds(p, report_plan, fds),
+                                             .group = AGX_CHILD_NEW_SESSION };
 
     (void)snprintf(number, sizeof(number), "%d", AGX_COMPOSE_FD_PLAN);
-    if (p->cgroup->dir_fd >= 0)
-        fds[params.n_fds++] = (struct agx_child_fd){ p->cgroup->dir_fd, AGX_COMPOSE_FD_CGROUP };
-    for (size_t i = 0; i < p->cgroup->n_tasks; i++)
-        fds[params.n_fds++] =
-            (struct agx_child_fd){ p->cgroup->tasks_fds[i], AGX_COMPOSE_FD_CGROUP + (int)i };
     return agx_child_start(l, &params, on_child_exit, x, &x->child, err);
 }
 

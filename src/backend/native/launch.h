@@ -11,6 +11,7 @@
 #ifndef AGX_BACKEND_NATIVE_LAUNCH_H
 #define AGX_BACKEND_NATIVE_LAUNCH_H
 
+#include "backend/binds.h"
 #include "backend/native/cgroup.h"
 #include "base/buf.h"
 #include "codec/initproto_plan.h"
@@ -24,6 +25,7 @@ struct agx_launch_params {
     const struct agx_buf *plan;
     int user_fd, net_fd; /* of the nest */
     const struct agx_cgroup_entry *cgroup;
+    const struct agx_binds *binds; /* their sources are open; NULL: there are none */
 };
 
 /* Never inside start; each may close the launch. */

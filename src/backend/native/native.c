@@ -364,9 +364,7 @@ static int open_all(struct agx_native *n, const struct agx_native_config *c, str
     if ((r = agx_text_set(&n->init_path, c->init_path, err)) < 0 ||
         (r = agx_text_set(&n->unpack_path, c->unpack_path, err)) < 0 ||
         (r = agx_text_set(&n->forward_path, c->forward_path, err)) < 0 ||
-        (r = agx_shown_host_init(&n->host, &c->tools,
-                                 &(struct agx_sources){ c->private_paths, c->n_private_paths },
-                                 err)) < 0 ||
+        (r = agx_shown_host_init(&n->host, &c->tools, c->sources, err)) < 0 ||
         (r = open_dirs(n, c, err)) < 0 || (r = open_kernel(n, c, err)) < 0)
         return r;
     return open_pools(n, err);

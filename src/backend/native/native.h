@@ -31,9 +31,8 @@ struct agx_native_config {
     uint32_t pids;                 /* processes in one sandbox or companion */
     bool lan_blocked;              /* private addresses outside the host too */
     struct agx_tools_host tools;
-    uint32_t host_uid, host_gid;      /* HOST_UID and HOST_GID of the primary */
-    const char *const *private_paths; /* what no mount may show */
-    size_t n_private_paths;
+    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
+    struct agx_sources *sources; /* what mounts may show; NULL: nothing is private. Shared */
 };
 
 #define AGX_NATIVE_CONFIG_INIT                                                                     \

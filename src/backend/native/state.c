@@ -41,6 +41,7 @@ void agx_native_state_done(struct agx_native_state *s)
     free(s->forwards);
     agx_words_done(&s->egress);
     agx_words_done(&s->hosts);
+    agx_words_done(&s->sources);
     *s = (struct agx_native_state){ 0 };
 }
 
@@ -86,6 +87,7 @@ static int copy_rest(struct agx_native_state *to, const struct agx_native_state 
     if ((r = agx_text_set(&to->interface, from->interface, err)) < 0 ||
         (r = agx_words_copy(&to->egress, &from->egress, err)) < 0 ||
         (r = agx_words_copy(&to->hosts, &from->hosts, err)) < 0 ||
+        (r = agx_words_copy(&to->sources, &from->sources, err)) < 0 ||
         (r = agx_native_state_set_ports(to, from->forwards, from->n_forwards, err)) < 0)
         return r;
     for (size_t i = 0; r == 0 && i < from->n_parts; i++)
@@ -193,6 +195,7 @@ int agx_native_state_print(const struct agx_native_state *s, struct agx_buf *out
         bad |= set_text(object, "subnet", agx_subnet_format(&s->subnet, subnet));
     bad |= set_words(object, "egress", &s->egress);
     bad |= set_words(object, "hosts", &s->hosts);
+    bad |= set_words(object, "sources", &s->sources);
     bad |= set_proc(object, "ports", &s->ports);
     bad |= set_ports(object, s);
     bad |= set_parts(object, s);
@@ -292,6 +295,7 @@ static int get_all(const json_t *object, json_t *parts, struct agx_native_state 
         (r = get_network(object, s, err)) < 0 ||
         (r = agx_member_words(object, "egress", &s->egress, err)) < 0 ||
         (r = agx_member_words(object, "hosts", &s->hosts, err)) < 0 ||
+        (r = agx_member_words(object, "sources", &s->sources, err)) < 0 ||
         (r = get_proc(object, "ports", &s->ports, err)) < 0 || (r = get_ports(object, s, err)) < 0)
         return r;
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)

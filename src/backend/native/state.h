@@ -31,6 +31,7 @@ struct agx_native_state {
     char *interface;              /* of the host, while it runs; NULL: it has none */
     struct agx_subnet subnet;     /* of `interface` */
     struct agx_words egress;      /* its list with the addresses that its names had */
+    struct agx_words sources;     /* what it showed of the host when it was made: binds.h */
     struct agx_words hosts;       /* and their lines for the hosts file: "name:address" */
     struct agx_native_proc ports; /* who forwards its ports */
     struct agx_port *forwards;    /* and which these are */

@@ -288,7 +288,9 @@ static int begin(struct agx_native_unpack *x, struct agx_error **err)
     const struct agx_copies_request q = { .copy = copy_of(x->up),
                                           .there = x->up->copy_target,
                                           .pipe_bytes = AGX_NATIVE_COPY_PIPE,
-                                          .more = on_more };
+                                          .more = on_more,
+                                          .asker = { x->native->host.sources,
+                                                     (uid_t)x->up->task.sandbox.owner_uid } };
     _cleanup_close_ int tar = -1, complaint = -1;
     int tars[2], complaints[2];
     int r;

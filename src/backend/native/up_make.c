@@ -178,6 +178,8 @@ static void on_shown(void *user, struct agx_shown *shown, struct agx_error *erro
     up->shown_job = NULL;
     up->shown = *shown;
     *shown = (struct agx_shown){ 0 };
+    if (!up->makes)
+        agx_binds_log_changed(&up->shown.binds, &up->box->state.sources, up->task.sandbox.id);
     agx_step_fail(&up->task.step, &error);
     agx_step_arrive(&up->task.step);
 }
@@ -189,7 +191,8 @@ static int get_shown(struct agx_native_up *up, struct agx_error **err)
 
     if (!agx_shown_is_needed(spec))
         return 0;
-    r = agx_shown_start(&up->native->host, spec, NULL, on_shown, up, &up->shown_job, err);
+    r = agx_shown_start(&up->native->host, &up->task.sandbox, NULL, on_shown, up, &up->shown_job,
+                        err);
     if (r == 0)
         agx_step_hold(&up->task.step);
     return r;
@@ -428,11 +431,14 @@ static int describe_part(struct agx_native_up *up, struct agx_native_state *s, s
 /* Without copies it is whole as soon as its directory is there. */
 static int describe(struct agx_native_up *up, struct agx_native_state *s, struct agx_error **err)
 {
-    int r = 0;
+    int r;
 
     s->network = up->task.sandbox.spec.network;
     s->made = !up->makes || up->task.sandbox.spec.copies_len == 0;
     s->subnet = up->nest->subnet;
+    r = up->makes ? agx_binds_list(&up->shown.binds, &s->sources, err) : 0;
+    if (r < 0)
+        return r;
     agx_words_done(&s->egress);
     agx_words_done(&s->hosts);
     if ((r = agx_words_copy(&s->egress, &up->egress, err)) < 0 ||

@@ -186,7 +186,8 @@ static int launch_part(struct agx_native_up *up, size_t i, struct agx_error **er
                                               .plan = &plan,
                                               .user_fd = box->nest->members[i].user_fd,
                                               .net_fd = box->nest->members[i].net_fd,
-                                              .cgroup = &p->cgroup };
+                                              .cgroup = &p->cgroup,
+                                              .binds = i == 0 ? &up->shown.binds : NULL };
     int r;
 
     (void)snprintf(dir, sizeof(dir), "%s/boxes/%s/%zu", n->dir, box->id, i);
