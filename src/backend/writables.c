@@ -124,12 +124,20 @@ int agx_writables_load(struct agx_writables *w, const struct agx_writable *dir,
     return r;
 }
 
+void agx_writables_lose(struct agx_writables *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->unknown = true;
+    pthread_mutex_unlock(&w->lock);
+}
+
 bool agx_writables_has(struct agx_writables *w, const struct agx_file_id *id, const char *path)
 {
     bool has;
 
     pthread_mutex_lock(&w->lock);
-    has = agx_map_get(&w->ids, id_key(id)) || agx_map_get(&w->paths, agx_str_from(path));
+    has = w->unknown || agx_map_get(&w->ids, id_key(id)) ||
+          agx_map_get(&w->paths, agx_str_from(path));
     pthread_mutex_unlock(&w->lock);
     return has;
 }

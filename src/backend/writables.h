@@ -28,6 +28,7 @@ struct agx_writables {
     pthread_mutex_t lock; /* of the maps: whoever walks is on a thread */
     struct agx_map ids, paths;
     struct agx_map rows;          /* id and path -> struct agx_writables_row */
+    bool unknown;                 /* some could not be loaded: any directory may be one */
     agx_writables_store_fn store; /* NULL: nothing is durable */
     void *user;
 };
@@ -44,6 +45,9 @@ void agx_writables_set_store(struct agx_writables *w, agx_writables_store_fn sto
 /* One that the store has. */
 int agx_writables_load(struct agx_writables *w, const struct agx_writable *dir,
                        struct agx_error **err) AGX_MUST_CHECK;
+
+/* There are some that cannot be told: from now on every directory is taken for one. */
+void agx_writables_lose(struct agx_writables *w);
 
 /* From any thread. */
 bool agx_writables_has(struct agx_writables *w, const struct agx_file_id *id, const char *path);

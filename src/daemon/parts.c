@@ -15,6 +15,7 @@
 #include "daemon/schema.h"
 #include "daemon/service.h"
 #include "daemon/sockets.h"
+#include "daemon/writables_store.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
 #include "wire/api.h"
@@ -52,15 +53,16 @@ static size_t list_private(const struct agx_daemon_options *o,
     return n;
 }
 
-/* What sandboxes may have of the host. */
+/* What sandboxes have of the host; what they had is in the store. */
 static int open_sources(struct agx_parts *p, struct agx_error **err)
 {
     const char *private_paths[AGX_PARTS_PRIVATE_MAX];
     const struct agx_sources_config c = { .private_paths = private_paths,
                                           .n_private_paths = list_private(p->o, private_paths),
                                           .mapped = p->rootless->idmap.on };
+    int r = agx_sources_new(&c, &p->sources, err);
 
-    return agx_sources_new(&c, &p->sources, err);
+    return r < 0 ? r : agx_writables_store_open(agx_sources_writables(p->sources), p->store, err);
 }
 
 static int open_images(struct agx_parts *p, struct agx_error **err)

@@ -1,6 +1,7 @@
 /* recovery.c: load, give each record its restart, carry on, reconcile. */
 #include "daemon/recovery.h"
 
+#include "backend/sources.h"
 #include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/engine_internal.h"
@@ -155,6 +156,44 @@ static void load_lives(struct agx_engine *e, const struct agx_stamp *now)
     agx_words_done(&broken);
 }
 
+/* ---- what they can write to ---- */
+
+static void on_kept(void *user, struct agx_error *error)
+{
+    (void)user;
+    if (error)
+        AGX_LOG(AGX_LOG_ERROR, "writables.not_stored", AGX_F_ERR(error));
+    agx_error_free(error);
+}
+
+static int note_mount(struct agx_writables *w, const struct agx_mount *m, struct agx_error **err)
+{
+    const struct agx_writable dir = { .path = m->source };
+    struct agx_writables_keep *keep;
+    int r;
+
+    if (!m->writable || agx_writables_has(w, &dir.id, dir.path))
+        return 0;
+    r = agx_writables_keep(w, &dir, 1, on_kept, NULL, &keep, err);
+    return r < 0 ? r : 0;
+}
+
+/* Of sandboxes that a daemon made which did not remember it. */
+static int note_writable(struct agx_engine *e, struct agx_error **err)
+{
+    struct agx_writables *w = agx_sources_writables(e->config.sources);
+    void *value;
+    int r = 0;
+
+    for (size_t at = 0; w && agx_map_next(&e->units, &at, NULL, &value);) {
+        const struct agx_spec *spec = &((struct agx_unit *)value)->sandbox.spec;
+
+        for (size_t i = 0; r == 0 && i < spec->mounts_len; i++)
+            r = note_mount(w, &spec->mounts[i], err);
+    }
+    return r;
+}
+
 /* ---- execs ---- */
 
 static int try_exec(struct agx_engine *e, const char *id, struct agx_error **err)
@@ -215,6 +254,9 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
         return agx_error_wrap(err, r, "load the sandboxes");
     e->next_position = e->position;
     load_lives(e, &now);
+    r = note_writable(e, err);
+    if (r < 0)
+        return agx_error_wrap(err, r, "remember what is mounted writable");
     r = each_id(e, AGX_TABLE_ACTIVE_EXECS, load_exec, err);
     if (r < 0)
         return agx_error_wrap(err, r, "load the active execs");

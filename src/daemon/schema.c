@@ -20,6 +20,7 @@ static const char *const tables[AGX_TABLE_COUNT] = {
     [AGX_TABLE_ACTIVE_EXECS] = "active_execs",
     [AGX_TABLE_MARKS] = "marks",
     [AGX_TABLE_PURGES] = "purges",
+    [AGX_TABLE_WRITABLES] = "writables",
 };
 
 static const struct agx_store_upgrade upgrades[] = { { 1, agx_schema_upgrade_1 } };
