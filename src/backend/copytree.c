@@ -379,6 +379,9 @@ static int open_source(struct agx_copytree *t, const struct agx_sources_asker *a
 
     if (r < 0)
         return agx_error_wrap(err, r, "open copy source '%s'", source);
+    if (S_ISLNK(from.mode))
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "copy source must not be a symlink: %s",
+                             source);
     if (!S_ISDIR(from.mode) && !S_ISREG(from.mode))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
                              "copy source must be a file or directory: %s", source);

@@ -61,6 +61,20 @@ def test_files_of_the_user_are_his_inside_and_what_root_makes_there_is_not(stage
     stage.ok("sandbox", "delete", "web-1")
 
 
+def test_symlinks_of_root_are_followed_and_those_of_a_sandbox_are_not(stage, top):
+    shared, way = stage.daemon.place.home / "shared", top / "way"
+    for each in (shared, shared / "a", shared / "a" / "etc"):
+        each.mkdir()
+        os.chown(each, USER, USER)
+    way.symlink_to(shared)
+    stage.create("web-1", "--mount", f"{way}/a:/a", "--mount", f"{shared}:/shared:writable")
+    stage.shell("web-1", "mv /shared/a /shared/o && ln -s / /shared/a")
+    for option in ("--mount", "--copy"):
+        words = stage.creating("web-2")
+        stage.refuses("a sandbox may have made it", *words, option, f"{way}/a/etc:/etc2")
+    stage.ok("sandbox", "delete", "web-1")
+
+
 def test_its_root_is_confined(stage):
     stage.create("web-1")
     script = "echo x > /proc/sys/kernel/hostname || mount -t tmpfs t /tmp || mknod /n b 8 0"

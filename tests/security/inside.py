@@ -67,15 +67,25 @@ class DockerStage(docker_fixtures.Stage):
 
 
 class NativeStage:
-    def __init__(self, directory, config=None):
-        self.daemon = NativeDaemon(directory, config={"native": {"pids": PIDS} | (config or {})})
-        self.client = Client(self.daemon.channel(), seconds=CALL_S)
+    image = IMAGE
+
+    def __init__(self, directory, config=None, daemon=NativeDaemon, sandbox=None):
+        sections = {"native": {"pids": PIDS} | (config or {}), "sandbox": sandbox or {}}
+        self.daemon = daemon(directory, config={k: v for k, v in sections.items() if v})
+        self.client = None
+        self.connect()
         subprocess.run(
             [os.environ["AGENTIX"], "image", "import", "-", "--name", IMAGE],
             input=tree(),
             env=self.daemon.env,
             check=True,
         )
+
+    def connect(self):
+        """Anew after a restart of the daemon."""
+        if self.client:
+            self.client.close()
+        self.client = Client(self.daemon.channel(), seconds=CALL_S)
 
     def ready(self, **spec):
         return self.client.ready(image=IMAGE, **spec)

@@ -4,13 +4,15 @@
  * switch in the product.
  *
  * Beside it are `real`, the agentix-init that carries out what is left, and `off`: guards to leave
- * out, a word each.
+ * out, a word each. `swap`, where it is, names two paths that change places before any of this:
+ * what somebody does between a check and its mount.
  *
  *     seccomp capabilities no-new-privs masks read-only     not in the plan
  *     root                      what `root` beside us names, a path of the host, is mounted inside
  *     sys shm                   the host's /sys, /dev/shm is mounted over the sandbox's
  *     mount-attributes          what is mounted is as it is on the host: to be written, with
  *                               devices and set-user-id programs
+ *     sources                   sources are mounted by their paths, not by their descriptors
  *     user-namespace net-namespace pid-namespace ipc-namespace    not entered, not made
  *     dumpable                  init does not refuse to be traced
  *     descriptors               one more is open, and nobody closes it
@@ -124,6 +126,38 @@ static void add_mount(struct agx_plan *p, const char *source, const char *target
     p->mounts = (struct agx_init_list){ p->mounts.count + 1, agx_str_bytes(bytes, n) };
 }
 
+static void mount_by_path(struct agx_plan *p)
+{
+    static uint8_t bytes[LIST_MAX];
+    struct agx_plan_mount m;
+    uint32_t count = p->mounts.count;
+    size_t n = 0;
+
+    while (agx_plan_mount_next(&p->mounts, &m)) {
+        m.fd = AGX_PLAN_NO_FD;
+        if (n + agx_plan_mount_put(NULL, 0, &m) > sizeof(bytes))
+            die("mounts");
+        n += agx_plan_mount_put(bytes + n, sizeof(bytes) - n, &m);
+    }
+    p->mounts = (struct agx_init_list){ count, agx_str_bytes(bytes, n) };
+}
+
+static void swap_paths(void)
+{
+    static char paths[2 * PATH_MAX];
+    char *other;
+
+    read_beside("swap", paths, sizeof(paths));
+    if (paths[0] == '\0')
+        return;
+    other = strchr(paths, '\n');
+    if (!other)
+        die("swap");
+    *other++ = '\0';
+    if (renameat2(AT_FDCWD, paths, AT_FDCWD, other, RENAME_EXCHANGE) < 0)
+        die("swap");
+}
+
 static void change_plan(struct agx_plan *p)
 {
     static char root[PATH_MAX];
@@ -138,6 +172,8 @@ static void change_plan(struct agx_plan *p)
         p->masked = (struct agx_init_list){ 0 };
     if (is_off("read-only"))
         p->frozen = (struct agx_init_list){ 0 };
+    if (is_off("sources"))
+        mount_by_path(p);
     read_beside("root", root, sizeof(root));
     if (is_off("root"))
         add_mount(p, root, root, 0);
@@ -258,6 +294,7 @@ static void leave_out(int plan_fd)
 
     if (agx_plan_decode(read_plan(plan_fd), &plan, NULL) < 0)
         die("no plan");
+    swap_paths();
     change_plan(&plan);
     write_plan(&plan, plan_fd);
     if (is_off("descriptors"))

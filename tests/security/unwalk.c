@@ -1,0 +1,50 @@
+/*
+ * unwalk.c: stands in for backend/hostpath.c in an agentixd of the tests: a path is opened as the
+ * kernel resolves it, whoever made the symlinks on it. So a test sees that it is the walk that
+ * holds an attempt. There is no switch in the product.
+ */
+#include "backend/hostpath.h"
+
+#include "core/text.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int agx_hostpath_identify(int fd, struct agx_file_id *ret)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    *ret = (struct agx_file_id){ st.st_dev, st.st_ino, 0 };
+    return 0;
+}
+
+int agx_hostpath_open(const char *path, const struct agx_hostpath_rules *rules,
+                      struct agx_hostpath *ret, struct agx_error **err)
+{
+    const int flags = O_PATH | O_CLOEXEC | (rules->follow_last ? 0 : O_NOFOLLOW);
+    char resolved[PATH_MAX];
+    struct stat st;
+    int fd = open(path, flags);
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !realpath(path, resolved)) {
+        if (fd >= 0)
+            (void)close(fd);
+        return agx_error_errno(err, errno, "lstat %s", path);
+    }
+    *ret =
+        (struct agx_hostpath){ .fd = fd, .mode = st.st_mode, .uid = st.st_uid, .gid = st.st_gid };
+    (void)agx_hostpath_identify(fd, &ret->id);
+    return agx_text_set(&ret->path, resolved, err);
+}
+
+void agx_hostpath_done(struct agx_hostpath *h)
+{
+    if (h->fd >= 0)
+        (void)close(h->fd);
+    free(h->path);
+    *h = (struct agx_hostpath)AGX_HOSTPATH_INIT;
+}
