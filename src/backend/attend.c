@@ -56,6 +56,11 @@ int agx_attend_set_defaults(struct agx_attend *a, const char *exec_user, const c
     return r < 0 ? r : agx_text_set(&a->cwd, cwd, err);
 }
 
+void agx_attend_set_go(struct agx_attend *a, bool go)
+{
+    a->go = go;
+}
+
 int agx_attend_open(const struct agx_attend_config *config, struct agx_attend **ret_attend,
                     struct agx_error **err)
 {
@@ -174,9 +179,12 @@ static void send_forgets(struct agx_attend *a)
 
 static void on_ready(void *user)
 {
+    const struct agx_init_msg go = { .kind = AGX_INIT_GO };
     struct agx_attend *a = user;
     void *value;
 
+    if (a->go)
+        (void)!agx_initlink_send(a->link, &go, NULL, 0, NULL); /* the queue is empty */
     for (size_t at = 0; agx_map_next(&a->cmds, &at, NULL, &value);)
         agx_attend_cmd_ask(value);
     send_forgets(a);

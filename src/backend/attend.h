@@ -49,6 +49,10 @@ int agx_attend_open(const struct agx_attend_config *config, struct agx_attend **
 int agx_attend_set_defaults(struct agx_attend *a, const char *exec_user, const char *cwd,
                             struct agx_error **err) AGX_MUST_CHECK;
 
+/* Each init that is reached from now on may start its main process (AGX_INIT_GO): before anything
+ * else is asked of it. */
+void agx_attend_set_go(struct agx_attend *a, bool go);
+
 /* What PID 1 of a container must be. */
 struct agx_attend_pid {
     pid_t pid;                /* as the engine says, in our pid namespace */

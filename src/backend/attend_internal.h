@@ -93,6 +93,7 @@ struct agx_attend {
     struct agx_attend_config config; /* its strings are those below */
     char *sandbox_id, *exec_user, *cwd;
     enum agx_attend_state state;
+    bool go;                   /* an init that is reached may start its main process */
     struct agx_initlink *link; /* UP */
     struct agx_attend_seek seek;
     struct agx_error *why;     /* DOWN: an init that runs and cannot be reached; NULL: none runs */

@@ -3,10 +3,12 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 
@@ -70,6 +72,23 @@ int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec, struc
         r = agx_binds_add(b, m->source, m->target, m->writable, err);
     }
     return r;
+}
+
+int agx_binds_keep(const struct agx_binds *b, struct agx_sources *sources, agx_done_fn done,
+                   void *user, struct agx_writables_keep **ret_keep, struct agx_error **err)
+{
+    _cleanup_free_ struct agx_writable *dirs = agx_alloc((b->len + 1) * sizeof(*dirs));
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->len; i++) {
+        const struct agx_bind *one = &b->items[i];
+
+        if (one->writable && S_ISDIR(one->from.mode))
+            dirs[n++] = (struct agx_writable){ one->from.id, one->from.path };
+    }
+    if (n == 0 || !sources)
+        return 1;
+    return agx_writables_keep(agx_sources_writables(sources), dirs, n, done, user, ret_keep, err);
 }
 
 /* As it stands in a list. The caller frees it; NULL without memory. */

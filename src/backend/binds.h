@@ -42,6 +42,12 @@ int agx_binds_take(struct agx_binds *b, struct agx_hostpath *take_from, const ch
 int agx_binds_open(struct agx_binds *b, const struct agx_sources_asker *asker, const char *user,
                    struct agx_error **err) AGX_MUST_CHECK;
 
+/* Directories that are writable are among the writables from now on: as agx_writables_keep(), whose
+ * results these are. `sources` NULL: 1. Their sources are open. */
+int agx_binds_keep(const struct agx_binds *b, struct agx_sources *sources, agx_done_fn done,
+                   void *user, struct agx_writables_keep **ret_keep,
+                   struct agx_error **err) AGX_MUST_CHECK;
+
 /* What the sources are, for a record: "DEVICE:INODE:TARGET" of each. */
 int agx_binds_list(const struct agx_binds *b, struct agx_words *ret,
                    struct agx_error **err) AGX_MUST_CHECK;

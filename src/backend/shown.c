@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/banned.h"
 
@@ -149,32 +148,13 @@ static void on_kept(void *user, struct agx_error *error)
     finish(p, error);
 }
 
-/* Before anything runs that could write there: whoever comes after us knows of it, too. */
-static int keep_writable(struct agx_shown_job *p, struct agx_error **err)
-{
-    const struct agx_binds *b = &p->shown.binds;
-    struct agx_writable *dirs = agx_alloc((b->len + 1) * sizeof(*dirs));
-    size_t n = 0;
-    int r;
-
-    for (size_t i = 0; i < b->len; i++) {
-        const struct agx_bind *one = &b->items[i];
-
-        if (one->writable && S_ISDIR(one->from.mode))
-            dirs[n++] = (struct agx_writable){ one->from.id, one->from.path };
-    }
-    r = n > 0 && p->host.sources ? agx_writables_keep(agx_sources_writables(p->host.sources), dirs,
-                                                      n, on_kept, p, &p->keep, err)
-                                 : 1;
-    free(dirs);
-    return r;
-}
-
 static void job_done(struct agx_job *j, struct agx_error *error)
 {
     struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
 
-    if (error || !p->found || keep_writable(p, &error) != 0)
+    /* Before anything runs that could write there: whoever comes after us knows of it, too. */
+    if (error || !p->found ||
+        agx_binds_keep(&p->shown.binds, p->host.sources, on_kept, p, &p->keep, &error) != 0)
         finish(p, error);
 }
 

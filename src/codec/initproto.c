@@ -26,6 +26,7 @@ static const struct agx_init_field fields[KINDS][FIELDS_MAX] = {
     [AGX_INIT_FORGET] = { F(ID, id) },
     [AGX_INIT_STOP] = { F(U64, grace_ms) },
     [AGX_INIT_LARGE] = { F(ID, id) },
+    [AGX_INIT_GO] = { F(U32, flags) },
     [AGX_INIT_WELCOME] = { F(U64, nonce), F(U32, pid), F(U32, running), F(U32, held) },
     [AGX_INIT_STARTED] = { F(ID, id) },
     [AGX_INIT_REFUSED] = { F(ID, id), F(U32, code), F(TEXT, data) },

@@ -29,6 +29,7 @@ enum agx_init_kind {
     AGX_INIT_FORGET,    /* id: its end is stored; without an answer */
     AGX_INIT_STOP,      /* grace_ms: as SIGTERM to the sandbox, after the grace KILL */
     AGX_INIT_LARGE,     /* id, first descriptor: a sealed memfd that is the START meant */
+    AGX_INIT_GO,        /* flags (none): the main process may start; without an answer */
 
     /* From init. */
     AGX_INIT_WELCOME = 64, /* nonce, pid, running, held: answers HELLO */

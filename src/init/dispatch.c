@@ -197,6 +197,9 @@ void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, si
     case AGX_INIT_STOP:
         on_stop(p, m->grace_ms);
         break;
+    case AGX_INIT_GO:
+        agx_pid1_go(p);
+        break;
     default: /* what only init says */
         break;
     }

@@ -2,7 +2,7 @@
  * main.c: agentix-init: options, the main process, the loop.
  *
  *     agentix-init [--control pidfd|stdio] [--user USER] [--groups LIST] [--keep-home]
- *                  [--await-user MS] [--commands N] [-- COMMAND ARGUMENT...]
+ *                  [--await-user MS] [--await-go] [--commands N] [-- COMMAND ARGUMENT...]
  *     agentix-init --gate FD PROGRAM [ARGUMENT...]
  *     agentix-init --hold FD
  *     agentix-init --nests FD [SETTING=VALUE...]
@@ -43,6 +43,7 @@ enum {
 
 struct options {
     bool stdio, keep_home;
+    bool await_go; /* the main process waits until the daemon says so */
     const char *user, *groups, *cwd;
     unsigned commands;
     uint64_t await_user_ms; /* from our start on, commands wait for a user who is not there yet */
@@ -52,6 +53,7 @@ struct options {
 };
 
 static struct agx_pid1 pid1;
+static struct options options;
 
 static _Noreturn void die(const char *what, const char *why)
 {
@@ -114,6 +116,8 @@ static void parse_options(struct options *o, int argc, char **argv)
         }
         if (strcmp(argv[i], "--keep-home") == 0)
             o->keep_home = true;
+        else if (strcmp(argv[i], "--await-go") == 0)
+            o->await_go = true;
         else if (take_option(o, argv[i], argv[i + 1]))
             i++;
         else
@@ -262,6 +266,17 @@ static void start_main(struct agx_pid1 *p, const struct options *o)
     agx_closep(&log_fd);
     if (p->main_pid < 0)
         die_errno("main process");
+}
+
+void agx_pid1_go(struct agx_pid1 *p)
+{
+    struct options *o = &options;
+
+    if (!o->await_go || p->ending)
+        return;
+    o->await_go = false;
+    p->users_until_ms = agx_clock_ms() + o->await_user_ms;
+    start_main(p, o);
 }
 
 /* The last report: from here on the daemon speaks over the control channel. */
@@ -426,7 +441,7 @@ static void turn(struct agx_pid1 *p)
 
 int main(int argc, char **argv)
 {
-    struct options o;
+    struct options *o = &options;
 
     /* First of all: from here on code in the sandbox can neither trace us nor take what we hold. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
@@ -438,17 +453,18 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--nests") == 0)
         agx_nests_run(take_descriptor(argv[2]), argv + 3);
     if (argc == 3 && strcmp(argv[1], "--plan") == 0)
-        take_plan(&o, agx_plan_run(take_descriptor(argv[2])));
+        take_plan(o, agx_plan_run(take_descriptor(argv[2])));
     else
-        parse_options(&o, argc, argv);
+        parse_options(o, argc, argv);
     settle_descriptors();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 we are that anyway */
-    agx_cmds_init(&pid1, o.commands);
-    open_parts(&pid1, &o);
-    set_base_env(&pid1, &o);
-    pid1.groups = agx_str_from(o.groups);
-    pid1.users_until_ms = agx_clock_ms() + o.await_user_ms;
-    start_main(&pid1, &o);
+    agx_cmds_init(&pid1, o->commands);
+    open_parts(&pid1, o);
+    set_base_env(&pid1, o);
+    pid1.groups = agx_str_from(o->groups);
+    pid1.users_until_ms = agx_clock_ms() + o->await_user_ms;
+    if (!o->await_go)
+        start_main(&pid1, o);
     tell_running(&pid1);
     while (!is_over(&pid1))
         turn(&pid1);

@@ -81,6 +81,8 @@ bool agx_pid1_watch(struct agx_pid1 *p, int fd, uint32_t events, enum agx_source
                     unsigned index);
 /* The sandbox is over: everything is killed, logs and reports are completed, and init exits. */
 void agx_pid1_end(struct agx_pid1 *p, int exit_code);
+/* The main process may start, if it does not run yet. */
+void agx_pid1_go(struct agx_pid1 *p);
 void agx_pid1_kill_main_in(struct agx_pid1 *p, uint64_t grace_ms);
 
 /* mainlog.c */

@@ -14,8 +14,8 @@ BUSYBOX = "agx-busybox:1"
 class Stage:
     """A daemon on the engine, and a client of it that is made anew where the daemon is."""
 
-    def __init__(self, directory, mode, config):
-        self.daemon = DockerDaemon(directory, mode, config)
+    def __init__(self, directory, mode, config, daemon=DockerDaemon):
+        self.daemon = daemon(directory, mode, config)
         self.engine = self.daemon.world
         self.mode = mode
         self.client = None

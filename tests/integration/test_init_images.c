@@ -86,6 +86,44 @@ TEST(image_in_a_user_namespace_runs_commands)
     runs_commands(TEST_IMAGE_BUSYBOX, true);
 }
 
+#define HELD_MAIN "--await-go", "--", "sh", "-c", "echo ran >>/ran; exec sleep 1000"
+
+TEST(main_process_that_waits_for_the_daemon_starts_once_it_says_so_and_once)
+{
+    const struct agx_init_msg go = { .kind = AGX_INIT_GO };
+    struct test_sandbox s;
+    struct test_init t;
+
+    test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
+    test_sandbox_boot(&s, &t, TEST_ARGV(HELD_MAIN));
+    test_init_connect(&t);
+    /* What the daemon runs does not wait; nothing else runs. */
+    test_init_run(&t, "one", "sh", "-c", "test ! -e /ran && busybox ps -o comm | grep -c sleep");
+    ASSERT_CSTR("0\n", t.out);
+    test_init_send(&t, &go);
+    test_init_send(&t, &go);
+    test_init_run(&t, "two", "sh", "-c", "until test -e /ran; do busybox usleep 1000; done");
+    ASSERT_INT(0, t.exit_code);
+    test_init_run(&t, "three", "sh", "-c", "cat /ran");
+    ASSERT_CSTR("ran\n", t.out);
+    test_init_close(&t);
+    test_sandbox_remove(&s);
+}
+
+TEST(init_whose_main_process_waits_ends_when_it_is_asked_to)
+{
+    struct test_sandbox s;
+    struct test_init t;
+
+    test_sandbox_make(&s, TEST_IMAGE_BUSYBOX);
+    test_sandbox_boot(&s, &t, TEST_ARGV(HELD_MAIN));
+    test_init_connect(&t);
+    ASSERT_INT(0, kill(t.pid, SIGTERM));
+    ASSERT_INT(0, test_init_status(&t));
+    test_init_close(&t);
+    test_sandbox_remove(&s);
+}
+
 /* Its main process has made /ready: its handlers are set. */
 static void await_ready(const struct test_sandbox *s)
 {

@@ -7,7 +7,7 @@ from pathlib import Path
 import docker_fixtures
 from agxtest import images
 from agxtest.agbox import Client
-from agxtest.daemon import NativeDaemon
+from agxtest.daemon import DockerDaemon, NativeDaemon
 from agxtest.server import wait_for
 from escapes import PROBE
 
@@ -53,12 +53,16 @@ def tree():
     made.copy(PROBE, "probe")
     made.file("probe-setuid", Path(PROBE).read_bytes(), 0o4755)
     made.device("device", 1, 11)
+    made.directory("deep", "deep/er")
+    made.link("way", "deep/../deep/er")
     return made.finish()
 
 
 class DockerStage(docker_fixtures.Stage):
-    def __init__(self, directory):
-        super().__init__(directory, "agentix", {"docker": {"pids": PIDS}})
+    def __init__(self, directory, daemon=DockerDaemon, sandbox=None):
+        sections = {"docker": {"pids": PIDS}, "sandbox": sandbox or {}}
+        config = {k: v for k, v in sections.items() if v}
+        super().__init__(directory, "agentix", config, daemon)
         self.engine.load(IMAGE, tree())
 
     @property
@@ -86,6 +90,11 @@ class NativeStage:
         if self.client:
             self.client.close()
         self.client = Client(self.daemon.channel(), seconds=CALL_S)
+
+    def restart(self):
+        """A crash and a new start."""
+        self.daemon.restart()
+        self.connect()
 
     def ready(self, **spec):
         return self.client.ready(image=IMAGE, **spec)

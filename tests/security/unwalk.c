@@ -1,7 +1,8 @@
 /*
  * unwalk.c: stands in for backend/hostpath.c in an agentixd of the tests: a path is opened as the
- * kernel resolves it, whoever made the symlinks on it. So a test sees that it is the walk that
- * holds an attempt. There is no switch in the product.
+ * kernel resolves it, whoever made the symlinks on it, and all files are the same one, so that
+ * nothing comes of comparing two. So a test sees that it is the walk, or the comparison, that holds
+ * an attempt. There is no switch in the product.
  */
 #include "backend/hostpath.h"
 
@@ -14,11 +15,8 @@
 
 int agx_hostpath_identify(int fd, struct agx_file_id *ret)
 {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    *ret = (struct agx_file_id){ st.st_dev, st.st_ino, 0 };
+    (void)fd;
+    *ret = (struct agx_file_id){ 1, 1, 1 };
     return 0;
 }
 

@@ -297,6 +297,23 @@ TEST(primary_has_its_mounts_and_init_read_only)
     teardown(&w);
 }
 
+TEST(primary_with_mounts_holds_its_main_process_until_they_were_compared)
+{
+    struct world w;
+
+    setup(&w, &ours);
+    w.sandbox.owner_uid = 1000;
+    primary_has(&w, "Entrypoint", "['/.agentix-init', '--control', 'pidfd', '--user', '0']");
+    primary_has(&w, "Labels/io.agentix.owner", "null");
+    ASSERT_OK(agx_binds_add(&w.binds, "/src", "/a", true, NULL));
+    primary_has(&w, "Entrypoint",
+                "['/.agentix-init', '--control', 'pidfd', '--user', '0', '--await-go']");
+    primary_has(&w, "Labels/io.agentix.owner", "'1000'");
+    w.frame.control = AGX_DOCKER_CONTROL_ENGINE;
+    primary_has(&w, "Labels/io.agentix.owner", "null");
+    teardown(&w);
+}
+
 static void port(struct agx_spec *s, uint32_t container, uint32_t on_host, int32_t protocol)
 {
     struct agx_port *p = NULL;

@@ -90,6 +90,12 @@ static int push_groups(json_t *entry, const struct agx_docker_primary *p)
     return bad | json_array_append_new(entry, json_stringn((const char *)list.data, list.len));
 }
 
+/* The engine opens the sources of mounts itself: nothing runs before they were compared. */
+static bool is_held(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
+{
+    return f->control != AGX_DOCKER_CONTROL_ENGINE && p->binds && p->binds->len > 0;
+}
+
 /* Init's own part of the command line of a primary. */
 static json_t *init_new(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
 {
@@ -100,6 +106,8 @@ static json_t *init_new(const struct agx_docker_frame *f, const struct agx_docke
     char await[NUMBER_SIZE];
     int bad = 0;
 
+    if (is_held(f, p))
+        bad |= push(entry, "--await-go");
     if (p->gpu_groups_len > 0)
         bad |= push_groups(entry, p);
     if (keeps_home(&f->sandbox->spec, image))
@@ -355,7 +363,9 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
     const struct agx_docker_tag tag = { .sandbox_id = f->sandbox->id,
                                         .component = AGX_DOCKER_PRIMARY,
                                         .exec_user = agx_docker_exec_user(f->maker, p->image),
-                                        .control = f->control };
+                                        .control = f->control,
+                                        .held = is_held(f, p),
+                                        .owner = f->sandbox->owner_uid };
     _cleanup_(agx_pairs_done) struct agx_pairs envs = { 0 };
     _cleanup_json_ json_t *body = json_object();
     struct agx_limits limits;

@@ -9,6 +9,7 @@
 
 #include "backend/docker/after.h"
 #include "backend/docker/census.h"
+#include "backend/docker/compare.h"
 #include "backend/docker/engexec.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -161,7 +162,8 @@ int agx_docker_box_use(struct agx_docker_box *box, const json_t *inspect, struct
     enum agx_docker_status status;
     struct agx_docker_tag tag;
 
-    if (box->state == AGX_DOCKER_BOX_UP && !agx_docker_channel_is_stale(box, inspect))
+    if (box->comparing ||
+        (box->state == AGX_DOCKER_BOX_UP && !agx_docker_channel_is_stale(box, inspect)))
         return 0;
     if (box->state == AGX_DOCKER_BOX_UP)
         primary_ended(box);
@@ -199,6 +201,7 @@ static void on_ended(void *user, struct agx_error *error)
 
 void agx_docker_box_down(struct agx_docker_box *box, struct agx_error *error)
 {
+    agx_docker_channel_drop(box);
     box->state = AGX_DOCKER_BOX_DOWN;
     agx_attend_down(box->attend, error);
 }
@@ -219,6 +222,8 @@ void agx_docker_box_close(struct agx_docker_box *box)
 void agx_docker_box_free(struct agx_docker_box *box)
 {
     agx_docker_box_close(box);
+    json_decref(box->inspect);
+    agx_error_free(box->other);
     free(box->id);
     free(box);
 }
@@ -233,6 +238,7 @@ void agx_docker_box_drop(struct agx_docker_box *box)
     agx_docker_after_cancel(box);
     agx_docker_box_down(box, NULL);
     (void)!agx_docker_engexec_purge(box->docker->state_dir, box->id, NULL); /* a few bytes then */
+    agx_docker_compare_purge(box->docker->state_dir, box->id);
     agx_docker_box_free(box);
 }
 

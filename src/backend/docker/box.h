@@ -24,8 +24,12 @@ struct agx_docker_box {
     char *id;
     enum agx_docker_box_state state;
     struct agx_attend *attend;
+    bool held; /* UP: its init waited for us */
     pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
     struct agx_step *reach;          /* looks for its init */
+    struct agx_step *comparing;      /* UP: its mounts are compared; its init is taken after that */
+    json_t *inspect;                 /* ... and this is its primary, as the engine described it */
+    struct agx_error *other;         /* something else was mounted, for the operation */
     struct agx_task *task;           /* what is done to it, also what was given up; or NULL */
     struct agx_docker_after *afters; /* what its companions still have to do */
 };
@@ -53,6 +57,8 @@ void agx_docker_box_drop(struct agx_docker_box *box);
 /* Its commands are reached in the primary that the engine describes. -AGX_NOT_FOUND: as above. */
 int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
                           const struct agx_docker_tag *tag, struct agx_error **err) AGX_MUST_CHECK;
+/* What is compared is not any more. */
+void agx_docker_channel_drop(struct agx_docker_box *box);
 /* That primary is not, or not any more, the one that was reached. */
 bool agx_docker_channel_is_stale(const struct agx_docker_box *box, const json_t *inspect);
 /* For the end of the backend: no command of it is told of any more; and later the rest. */

@@ -82,7 +82,9 @@ static int add_one(struct agx_docker_census *c, const struct agx_docker *d, cons
     if (r < 0)
         return r;
     f = &c->items[c->len];
-    *f = (struct agx_docker_found){ .component = tag.component, .companion = tag.companion };
+    *f = (struct agx_docker_found){ .component = tag.component,
+                                    .companion = tag.companion,
+                                    .held = tag.component == AGX_DOCKER_PRIMARY && tag.held };
     if (tag.component != AGX_DOCKER_NETWORK) {
         f->status = agx_docker_status_parse(json_string_value(json_object_get(entry, "State")));
         f->seen = agx_docker_status_seen(f->status, false);

@@ -23,6 +23,7 @@ struct agx_docker_found {
     size_t companion;
     enum agx_docker_status status; /* of a container */
     enum agx_seen seen;            /* the same, in the daemon's words */
+    bool held;                     /* a primary whose init waits for us */
     char *network;                 /* that a container was made for, by its name */
     char *network_id;              /* ... and by its id, once it was started */
 };

@@ -3,6 +3,7 @@
 
 #include "backend/docker/attach.h"
 #include "backend/docker/body.h"
+#include "backend/docker/compare.h"
 #include "backend/docker/engexec.h"
 
 #include <sys/stat.h>
@@ -88,12 +89,99 @@ static pid_t pid_of(const json_t *inspect)
     return pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
+/* Its init is taken, and may start the main process. */
+static int take_init(struct agx_docker_box *box, const struct primary *p,
+                     const struct agx_docker_tag *tag, struct agx_error **err)
+{
+    box->held = tag->held;
+    agx_attend_set_go(box->attend, tag->held);
+    box->pid = tag->control == AGX_DOCKER_CONTROL_PIDFD ? 0 : p->pid;
+    if (tag->control == AGX_DOCKER_CONTROL_PIDFD)
+        return take_pid1(box, p, err);
+    if (tag->control == AGX_DOCKER_CONTROL_STDIO)
+        return take_streams(box, p, err);
+    return take_engine(box, p, tag->exec_user, err);
+}
+
+static struct primary primary_of(const json_t *inspect)
+{
+    return (struct primary){ .id = json_string_value(json_object_get(inspect, "Id")),
+                             .pid = pid_of(inspect),
+                             .config = json_object_get(inspect, "Config") };
+}
+
+/* ---- first its mounts are compared ---- */
+
+void agx_docker_channel_drop(struct agx_docker_box *box)
+{
+    agx_docker_compare_abandon(AGX_TAKE_PTR(box->comparing));
+    json_decref(box->inspect);
+    box->inspect = NULL;
+}
+
+static void look_again(struct agx_docker_box *box)
+{
+    box->state = AGX_DOCKER_BOX_UNKNOWN;
+    box->pid = 0;
+    if (!box->task)
+        agx_docker_box_reach(box);
+}
+
+/* Takes the error. Whoever brings it up is told, and calls that wait. */
+static void fail(struct agx_docker_box *box, struct agx_error *error)
+{
+    agx_error_free(box->other);
+    box->other = box->task ? agx_error_dup(error) : NULL;
+    agx_docker_box_down(box, error);
+}
+
+static void on_compared(struct agx_docker_box *box, enum agx_docker_compared result,
+                        struct agx_error *error)
+{
+    _cleanup_json_ json_t *inspect = AGX_TAKE_PTR(box->inspect);
+    const struct primary p = primary_of(inspect);
+    struct agx_docker_tag tag;
+
+    box->comparing = NULL;
+    if (result == AGX_DOCKER_COMPARED_SAME &&
+        agx_docker_labels_read(&box->docker->maker, json_object_get(p.config, "Labels"), &tag) &&
+        take_init(box, &p, &tag, &error) < 0) {
+        result =
+            error->code == AGX_NOT_FOUND ? AGX_DOCKER_COMPARED_GONE : AGX_DOCKER_COMPARED_FAILED;
+    }
+    if (result == AGX_DOCKER_COMPARED_GONE) {
+        agx_error_free(error);
+        look_again(box);
+    } else if (result == AGX_DOCKER_COMPARED_FAILED) {
+        fail(box, error);
+    }
+    agx_docker_task_hear(box->task, NULL);
+}
+
+static int compare(struct agx_docker_box *box, const json_t *inspect, const struct primary *p,
+                   const struct agx_docker_tag *tag, struct agx_error **err)
+{
+    const json_t *host = json_object_get(inspect, "HostConfig");
+    const struct agx_docker_compare_params params = {
+        .container = p->id,
+        .pid = p->pid,
+        .owner = tag->owner,
+        .mounts = json_object_get(host, "Mounts"),
+        .may_be_elsewhere = tag->control == AGX_DOCKER_CONTROL_STDIO
+    };
+
+    box->inspect = json_deep_copy(inspect);
+    if (!box->inspect)
+        return agx_text_no_memory(err);
+    agx_attend_expect(box->attend);
+    box->pid = 0; /* the comparison itself finds that it is gone */
+    return agx_docker_compare_start(box, &params, on_compared, &box->comparing, err);
+}
+
 int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
                           const struct agx_docker_tag *tag, struct agx_error **err)
 {
-    const struct primary p = { .id = json_string_value(json_object_get(inspect, "Id")),
-                               .pid = pid_of(inspect),
-                               .config = json_object_get(inspect, "Config") };
+    const struct primary p = primary_of(inspect);
     const char *cwd = json_string_value(json_object_get(p.config, "WorkingDir"));
     int r = agx_attend_set_defaults(box->attend, tag->exec_user, agx_text(cwd), err);
 
@@ -102,17 +190,11 @@ int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
     if (p.pid == 0 || !p.id)
         return agx_error_set(err, AGX_NOT_FOUND, "container of sandbox '%s' has no process",
                              box->id);
-    if (tag->control == AGX_DOCKER_CONTROL_PIDFD)
-        r = take_pid1(box, &p, err);
-    else if (tag->control == AGX_DOCKER_CONTROL_STDIO)
-        r = take_streams(box, &p, err);
-    else
-        r = take_engine(box, &p, tag->exec_user, err);
-    if (r < 0)
-        return r;
-    box->state = AGX_DOCKER_BOX_UP;
-    box->pid = tag->control == AGX_DOCKER_CONTROL_PIDFD ? 0 : p.pid;
-    return 0;
+    agx_docker_channel_drop(box);
+    r = tag->held ? compare(box, inspect, &p, tag, err) : take_init(box, &p, tag, err);
+    if (r == 0)
+        box->state = AGX_DOCKER_BOX_UP;
+    return r;
 }
 
 bool agx_docker_channel_is_stale(const struct agx_docker_box *box, const json_t *inspect)

@@ -94,6 +94,15 @@ static int by_sandbox(const void *a, const void *b)
     return strcmp(x->sandbox_id, y->sandbox_id);
 }
 
+/* The engine may have started it by itself, and its main process waits for us. */
+static void let_go(struct agx_docker *d, const char *id)
+{
+    struct agx_docker_box *box;
+
+    if (agx_docker_box_get(d, id, &box, NULL) == 0 && !box->task)
+        agx_docker_box_reach(box);
+}
+
 /* All objects of one sandbox, which stand side by side. */
 static void tell_one(const struct look *x, const char *id, const struct agx_docker_found *f,
                      size_t n)
@@ -109,6 +118,8 @@ static void tell_one(const struct look *x, const char *id, const struct agx_dock
             seen.remains = true;
         else
             seen.primary = f[i].seen;
+        if (f[i].held && f[i].seen == AGX_SEEN_RUNNING)
+            let_go(agx_docker_by(&x->question.step), id);
         if (f[i].component != AGX_DOCKER_COMPANION)
             continue;
         companions[f[i].companion] = (uint8_t)f[i].seen;

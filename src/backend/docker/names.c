@@ -2,6 +2,7 @@
 #include "backend/docker/names.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -15,6 +16,7 @@
 #define LABEL_COMPANION_INDEX PREFIX "companion-index"
 #define LABEL_EXEC_USER PREFIX "exec-user"
 #define LABEL_CONTROL PREFIX "control"
+#define LABEL_OWNER PREFIX "owner"
 #define LABEL_EGRESS PREFIX "egress"
 
 /* Of agents-sandbox. */
@@ -162,6 +164,9 @@ static int put_ours(json_t *labels, const struct agx_docker_maker *m,
     if (tag->component == AGX_DOCKER_PRIMARY) {
         bad |= put(labels, "", LABEL_EXEC_USER, tag->exec_user);
         bad |= put(labels, "", LABEL_CONTROL, agx_docker_control_name(tag->control));
+        (void)snprintf(place, sizeof(place), "%" PRIu32, tag->owner);
+        if (tag->held)
+            bad |= put(labels, "", LABEL_OWNER, place);
     }
     return bad;
 }
@@ -241,6 +246,8 @@ bool agx_docker_labels_read(const struct agx_docker_maker *m, const json_t *labe
         return false;
     if (component == AGX_DOCKER_PRIMARY) {
         ret->control = (enum agx_docker_control)control;
+        ret->held = agx_parse_u64(agx_str_from(get(labels, LABEL_OWNER)), UINT32_MAX, &place);
+        ret->owner = (uint32_t)place;
         return control < AGX_ARRAY_LEN(controls) && ret->exec_user[0] != '\0';
     }
     if (component == AGX_DOCKER_COMPANION &&

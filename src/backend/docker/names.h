@@ -50,6 +50,8 @@ struct agx_docker_tag {
     /* Of a primary: */
     const char *exec_user; /* whom commands run as */
     enum agx_docker_control control;
+    bool held;      /* init waits until its mounts were compared: compare.h */
+    uint32_t owner; /* then: whose sandbox it is */
     /* Of a network: */
     const char *egress; /* the list; NULL: it has none */
 };

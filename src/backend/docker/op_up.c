@@ -279,6 +279,12 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
     (void)tag;
     if (agx_docker_up_again(up, &error))
         return;
+    if (up->box->comparing) { /* it says why it ends */
+        agx_error_freep(&error);
+        agx_step_pause(s, AGX_DOCKER_READY_MS);
+        s->then = UP_REACH;
+        return;
+    }
     if (!error && (status == AGX_DOCKER_EXITED || status == AGX_DOCKER_DEAD))
         error = ended_at_once(up, state);
     if (!error && status == AGX_DOCKER_RUNNING)
@@ -306,12 +312,20 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     if (up->reach_until_ms == 0)
         up->reach_until_ms = now_ms + AGX_DOCKER_READY_MS;
     if (up->box->state == AGX_DOCKER_BOX_UP && agx_attend_is_ready(up->box->attend)) {
-        tell_companions(up);
-        return agx_step_wait(s, 0, UP_DONE, err);
+        if (up->looked || !up->box->held) {
+            tell_companions(up);
+            return agx_step_wait(s, 0, UP_DONE, err);
+        }
+        up->looked = true; /* it may end at once */
     }
-    if (now_ms >= up->reach_until_ms)
+    if (up->box->other) {
+        *err = AGX_TAKE_PTR(up->box->other);
+        r = -(int)(*err)->code;
+    } else if (now_ms >= up->reach_until_ms)
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "init of sandbox '%s' does not answer",
                           up->task.sandbox.id);
+    else if (up->box->comparing)
+        agx_step_pause(s, up->reach_until_ms - now_ms); /* woken by `heard` */
     else
         r = agx_docker_ask(s,
                            &(struct agx_docker_question){
@@ -346,7 +360,10 @@ static void cancel_up(struct agx_step *s)
 
 static void up_begin(struct agx_task *t)
 {
-    container_of(t, struct agx_docker_up, task)->box = agx_docker_box_of(t);
+    struct agx_docker_up *up = container_of(t, struct agx_docker_up, task);
+
+    up->box = agx_docker_box_of(t);
+    agx_error_freep(&up->box->other);
 }
 
 static void up_free(struct agx_task *t)

@@ -71,6 +71,7 @@ struct agx_docker_up {
     enum agx_copies_target copy_target;
     struct agx_copies *copies;
     uint64_t reach_until_ms;
+    bool looked; /* since its main process was let go */
 };
 
 static inline struct agx_docker_up *agx_docker_up_of(struct agx_step *s)

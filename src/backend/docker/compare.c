@@ -1,0 +1,352 @@
+/*
+ * compare.c: the step of a comparison.
+ *
+ *     LOOK --same--> KEEP --> NOTE --> done
+ *      ^  |
+ *      |  +--not init yet, gone--> PAUSE      (gone: the engine is asked again then)
+ *      |  +--something else--> STOP           the container ends
+ *      +----------------------- PAUSE
+ *
+ * The looks are a thread's, which may hang in a source: a job that is abandoned keeps what it works
+ * with.
+ */
+#include "backend/docker/compare.h"
+
+#include "backend/docker/body.h"
+#include "backend/docker/compare_look.h"
+#include "backend/docker/docker_internal.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <sys/stat.h>
+
+#include "base/banned.h"
+
+enum { CMP_DONE = AGX_OP_DONE, CMP_LOOK, CMP_PAUSE, CMP_KEEP, CMP_NOTE, CMP_STOP };
+
+struct compare;
+
+struct look_job {
+    struct agx_job job;
+    struct compare *of; /* NULL: abandoned */
+    struct agx_docker_looked looked;
+    bool notes; /* it is compared: only the note is to be made */
+};
+
+struct compare {
+    struct agx_step step;
+    struct agx_docker_box *box; /* NULL: abandoned */
+    agx_docker_compared_fn compared;
+    struct look_job *job;
+    struct agx_writables_keep *keep;
+    char *container;
+    bool may_be_elsewhere;
+    bool busy, gone;
+    uint64_t until_ms;
+    struct agx_error *other; /* what is mounted is not what was to be */
+};
+
+static struct compare *compare_of(struct agx_step *s)
+{
+    return container_of(s, struct compare, step);
+}
+
+static void job_free(struct look_job *j)
+{
+    agx_docker_looked_done(&j->looked);
+    free(j);
+}
+
+/* ---- the thread's part ---- */
+
+static int run_job(struct agx_job *job, struct agx_error **err)
+{
+    struct look_job *j = container_of(job, struct look_job, job);
+
+    return j->notes ? agx_docker_looked_note(&j->looked, err)
+                    : agx_docker_look_at_targets(&j->looked, err);
+}
+
+static uint64_t now_ms(const struct compare *x)
+{
+    return uv_now(agx_loop_uv(x->step.all->loop));
+}
+
+/* Takes the error. */
+static void after_look(struct compare *x, struct agx_error *error)
+{
+    struct agx_step *s = &x->step;
+    const enum agx_code code = error ? error->code : AGX_OK;
+
+    if (!error) {
+        s->then = x->job->looked.noted ? CMP_DONE : CMP_KEEP;
+    } else if (code == AGX_FAILED_PRECONDITION) {
+        AGX_LOG(AGX_LOG_ERROR, "sources.changed", AGX_F_STR("sandbox", x->box->id),
+                AGX_F_ERR(error));
+        x->other = error;
+        s->then = CMP_STOP;
+        return;
+    } else if (code == AGX_UNAVAILABLE && now_ms(x) < x->until_ms) {
+        s->then = CMP_PAUSE;
+    } else if (x->may_be_elsewhere) {
+        AGX_LOG(AGX_LOG_WARN, "sources.not_compared", AGX_F_STR("sandbox", x->box->id),
+                AGX_F_ERR(error));
+        s->then = CMP_DONE;
+    } else if (code == AGX_NOT_FOUND) {
+        x->gone = true;
+        s->then = CMP_PAUSE;
+    } else {
+        agx_step_fail(s, &error);
+    }
+    agx_error_free(error);
+}
+
+static void job_done(struct agx_job *job, struct agx_error *error)
+{
+    struct look_job *j = container_of(job, struct look_job, job);
+    struct compare *x = j->of;
+
+    if (!x) {
+        agx_error_free(error);
+        job_free(j);
+        return;
+    }
+    x->busy = false;
+    if (j->notes || !x->box)
+        agx_step_fail(&x->step, &error);
+    else
+        after_look(x, error);
+    agx_step_arrive(&x->step);
+}
+
+static const struct agx_job_kind look_kind = { .name = "compare",
+                                               .run = run_job,
+                                               .done = job_done };
+
+/* Begins the thread's part, and `then` follows. Where too many wait for a thread, as after a start
+ * with many sandboxes, state `self` is entered once more. */
+static int start_job(struct compare *x, unsigned self, unsigned then, struct agx_error **err)
+{
+    struct agx_error *error = NULL;
+    int r = agx_job_start(&x->job->job, agx_docker_by(&x->step)->host.pool, &error);
+
+    if (r == 0) {
+        x->busy = true;
+        agx_step_hold(&x->step);
+    } else if (r == -AGX_RESOURCE_EXHAUSTED) {
+        agx_error_freep(&error);
+        agx_step_pause(&x->step, AGX_DOCKER_REACH_MS);
+        return agx_step_wait(&x->step, 0, self, err);
+    }
+    agx_error_propagate(err, &error);
+    return agx_step_wait(&x->step, r, then, err);
+}
+
+/* ---- states ---- */
+
+/* Anew: what was opened is closed. */
+static int enter_look(struct agx_op *op, struct agx_error **err)
+{
+    struct compare *x = compare_of(agx_step_of(op));
+    struct agx_binds *b = &x->job->looked.binds;
+
+    for (size_t i = 0; i < b->len; i++)
+        agx_hostpath_done(&b->items[i].from);
+    return start_job(x, CMP_LOOK, CMP_DONE, err);
+}
+
+static int enter_pause(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+
+    agx_step_pause(s, AGX_DOCKER_REACH_MS);
+    return agx_step_wait(s, 0, compare_of(s)->gone ? CMP_DONE : CMP_LOOK, err);
+}
+
+static void on_kept(void *user, struct agx_error *error)
+{
+    struct compare *x = user;
+
+    x->keep = NULL;
+    agx_step_fail(&x->step, &error);
+    agx_step_arrive(&x->step);
+}
+
+/* It may be another directory than the one that was looked at before the engine was told of it. */
+static int enter_keep(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    struct compare *x = compare_of(s);
+    const struct agx_docker_looked *l = &x->job->looked;
+    int r = agx_binds_keep(&l->binds, l->asker.sources, on_kept, x, &x->keep, err);
+
+    if (r == 0)
+        agx_step_hold(s);
+    return agx_step_wait(s, r < 0 ? r : 0, CMP_NOTE, err);
+}
+
+static int enter_note(struct agx_op *op, struct agx_error **err)
+{
+    struct compare *x = compare_of(agx_step_of(op));
+
+    x->job->notes = true;
+    return start_job(x, CMP_NOTE, CMP_DONE, err);
+}
+
+static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+                       struct agx_error *error)
+{
+    (void)s;
+    (void)tag;
+    (void)answer;
+    agx_error_free(error); /* its main process is held, whatever the engine does */
+}
+
+/* One that the engine would start again by itself stays down, for it was stopped. */
+static int enter_stop(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_step *s = agx_step_of(op);
+    int r = agx_docker_ask(
+        s,
+        &(struct agx_docker_question){
+            .request = { .method = "POST", .what = "stop container" },
+            .path = agx_docker_path("/containers/%s/stop?t=1", compare_of(s)->container),
+            .answered = on_stopped },
+        err);
+
+    return agx_step_wait(s, r, CMP_DONE, err);
+}
+
+/* ---- the whole ---- */
+
+static void cancel_compare(struct agx_step *s)
+{
+    struct compare *x = compare_of(s);
+
+    if (x->busy) {
+        struct look_job *j = AGX_TAKE_PTR(x->job);
+
+        x->busy = false;
+        j->of = NULL;
+        agx_job_cancel(&j->job);
+        agx_step_arrive(s);
+    }
+    if (x->keep) {
+        agx_writables_abandon(AGX_TAKE_PTR(x->keep));
+        agx_step_arrive(s);
+    }
+}
+
+/* Takes the error. */
+static void tell(struct compare *x, struct agx_error *error)
+{
+    if (x->other) {
+        agx_error_free(error);
+        error = AGX_TAKE_PTR(x->other);
+    }
+    x->compared(x->box,
+                error     ? AGX_DOCKER_COMPARED_FAILED
+                : x->gone ? AGX_DOCKER_COMPARED_GONE
+                          : AGX_DOCKER_COMPARED_SAME,
+                error);
+}
+
+static void compare_ended(struct agx_step *s, struct agx_error *error)
+{
+    struct compare *x = compare_of(s);
+
+    if (x->box && !x->box->docker->base.closing)
+        tell(x, error);
+    else
+        agx_error_free(error);
+    if (x->job)
+        job_free(x->job);
+    agx_error_free(x->other);
+    free(x->container);
+    free(x);
+}
+
+static const struct agx_op_state compare_states[] = {
+    [CMP_LOOK] = { "look", enter_look, agx_step_cancel },
+    [CMP_PAUSE] = { "pause", enter_pause, agx_step_cancel },
+    [CMP_KEEP] = { "keep", enter_keep, agx_step_cancel },
+    [CMP_NOTE] = { "note", enter_note, agx_step_cancel },
+    [CMP_STOP] = { "stop", enter_stop, agx_step_cancel },
+};
+
+static const struct agx_step_kind compare_kind = {
+    .op = { "docker-compare", compare_states, AGX_ARRAY_LEN(compare_states), agx_step_finish },
+    .cancel = cancel_compare,
+    .ended = compare_ended,
+};
+
+static int take_mounts(struct agx_binds *to, const json_t *mounts, struct agx_error **err)
+{
+    const json_t *one;
+    size_t i;
+    int r = 0;
+
+    json_array_foreach(mounts, i, one)
+    {
+        const char *target = json_string_value(json_object_get(one, "Target"));
+        const char *source = json_string_value(json_object_get(one, "Source"));
+
+        if (r == 0 && target && source && strcmp(target, AGX_DOCKER_INIT) != 0)
+            r = agx_binds_add(to, source, target, !json_is_true(json_object_get(one, "ReadOnly")),
+                              err);
+    }
+    return r;
+}
+
+static int fill_job(struct look_job *j, struct agx_docker_box *box,
+                    const struct agx_docker_compare_params *p, struct agx_error **err)
+{
+    struct agx_docker_looked *l = &j->looked;
+    int r;
+
+    j->job.kind = &look_kind;
+    l->pid = p->pid;
+    l->asker = (struct agx_sources_asker){ agx_sources_ref(box->docker->host.sources), p->owner };
+    if ((r = agx_text_set(&l->sandbox_id, box->id, err)) < 0 ||
+        (r = agx_text_set(&l->container, p->container, err)) < 0 ||
+        (r = agx_text_set(&l->state_dir, box->docker->state_dir, err)) < 0)
+        return r;
+    return take_mounts(&l->binds, p->mounts, err);
+}
+
+int agx_docker_compare_start(struct agx_docker_box *box, const struct agx_docker_compare_params *p,
+                             agx_docker_compared_fn compared, struct agx_step **ret_step,
+                             struct agx_error **err)
+{
+    struct agx_docker *d = box->docker;
+    struct look_job *j = agx_new(struct look_job);
+    struct compare *x;
+    char *container = NULL;
+    int r = fill_job(j, box, p, err);
+
+    if (r == 0)
+        r = agx_text_set(&container, p->container, err);
+    if (r < 0) {
+        job_free(j);
+        return r;
+    }
+    x = agx_new(struct compare);
+    x->box = box;
+    x->compared = compared;
+    x->job = j;
+    x->container = container;
+    x->may_be_elsewhere = p->may_be_elsewhere;
+    x->until_ms = uv_now(agx_loop_uv(d->base.loop)) + AGX_INITLINK_CONNECT_MS;
+    j->of = x;
+    *ret_step = &x->step;
+    agx_step_start(&x->step, &compare_kind, &d->steps, x->container, 0);
+    return 0;
+}
+
+void agx_docker_compare_abandon(struct agx_step *step)
+{
+    if (!step)
+        return;
+    compare_of(step)->box = NULL;
+    agx_op_cancel(&step->op, AGX_CANCELLED);
+}
