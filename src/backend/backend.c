@@ -115,11 +115,12 @@ int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
     return r < 0 ? r : b->ops->use(b, sandbox, use, done, user, ret_op, err);
 }
 
-int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)
+int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
+                      struct agx_words *warnings, struct agx_error **err)
 {
     int r = check(b, NULL, NULL, err);
 
-    return r < 0 ? r : b->ops->check(b, spec, err);
+    return r < 0 ? r : b->ops->check(b, spec, warnings, err);
 }
 
 void agx_backend_close(struct agx_backend *b, agx_done_fn closed, void *user)

@@ -130,8 +130,9 @@ struct agx_backend_ops {
     int (*use)(struct agx_backend *b, const struct agx_sandbox *sandbox, agx_backend_use_fn use,
                agx_done_fn done, void *user, struct agx_backend_op **ret_op,
                struct agx_error **err);
-    /* Refuses what this backend cannot give: FAILED_PRECONDITION that names the field. At once. */
-    int (*check)(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err);
+    /* At once: refuses what it cannot give (FAILED_PRECONDITION, the field); adds warnings. */
+    int (*check)(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
+                 struct agx_error **err);
     void (*close)(struct agx_backend *b, agx_done_fn closed, void *user);
 };
 
@@ -153,8 +154,7 @@ int agx_backend_start(struct agx_backend *b, const struct agx_backend_request *q
  * exec's op is not cancelled but killed: nothing happens. */
 void agx_backend_cancel(struct agx_backend_op *op);
 
-/* No hook will come any more, and `op` is dead for the caller. What it was doing may go on: see
- * (2). */
+/* No hook will come any more, and `op` is dead for the caller. What it did may go on: see (2). */
 void agx_backend_abandon(struct agx_backend_op *op);
 
 /* Looks at one sandbox, or (NULL) at all that the backend has, also those without a record. */
@@ -191,7 +191,7 @@ int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
                     struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
-                      struct agx_error **err) AGX_MUST_CHECK;
+                      struct agx_words *warnings, struct agx_error **err) AGX_MUST_CHECK;
 
 /* Abandons what runs: no hook comes any more but `closed` (may be NULL), and the backend is gone
  * then. The world goes on. */

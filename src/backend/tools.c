@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/banned.h"
+
+enum { WARNING_MAX = 4096 };
 
 /* Where a mount comes from. */
 enum origin {
@@ -138,5 +141,49 @@ int agx_tools_add(const struct agx_words *tools, const struct agx_tools_host *ho
                 r = add_row(&rows[k], host, asker, binds, envs, err);
         }
     }
+    return r;
+}
+
+/* ---- warnings ---- */
+
+/* Appends how people call what this row gives. */
+static int name_row(const struct row *row, struct agx_buf *out)
+{
+    switch (row->origin) {
+    case ORIGIN_SSH_AGENT:
+        return agx_buf_append(out, AGX_STR("the ssh-agent"));
+    case ORIGIN_PULSE:
+        return agx_buf_append(out, AGX_STR("the sound server (PulseAudio)"));
+    default:
+        return agx_buf_printf(out, "~/%s", row->path);
+    }
+}
+
+static int warn_of(const char *tool, struct agx_words *warnings, struct agx_error **err)
+{
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(WARNING_MAX);
+    size_t named = 0;
+    int r = agx_buf_printf(
+        &text, "the builtin tool '%s' gives write access to what the host has of: ", tool);
+
+    for (size_t k = 0; r == 0 && k < AGX_ARRAY_LEN(rows); k++) {
+        if (strcmp(rows[k].tool, tool) != 0 || !rows[k].writable)
+            continue;
+        r = named++ > 0 ? agx_buf_append(&text, AGX_STR(", ")) : 0;
+        if (r == 0)
+            r = name_row(&rows[k], &text);
+    }
+    if (r < 0)
+        return agx_text_no_memory(err);
+    return named > 0 ? agx_words_add(warnings, agx_buf_peek(&text), err) : 0;
+}
+
+int agx_tools_warn(const struct agx_words *tools, struct agx_words *warnings,
+                   struct agx_error **err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < tools->len; i++)
+        r = warn_of(tools->items[i], warnings, err);
     return r;
 }

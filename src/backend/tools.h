@@ -27,4 +27,9 @@ int agx_tools_add(const struct agx_words *tools, const struct agx_tools_host *ho
                   const struct agx_sources_asker *asker, struct agx_binds *binds,
                   struct agx_pairs *envs, struct agx_error **err) AGX_MUST_CHECK;
 
+/* Adds a warning for each tool that gives a sandbox write access to something of the host. Asks
+ * nothing: the host may lack what it names. */
+int agx_tools_warn(const struct agx_words *tools, struct agx_words *warnings,
+                   struct agx_error **err) AGX_MUST_CHECK;
+
 #endif

@@ -62,6 +62,18 @@ static int wait_ready(struct agx_ctl *ctl, const char *id, int64_t timeout_ns,
     return r;
 }
 
+static int tell_warnings(const struct agx_words *warnings, struct agx_error **err)
+{
+    for (size_t i = 0; i < warnings->len; i++) {
+        _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(4 * AGX_CLI_REPLY_MAX);
+
+        if (agx_show_text(&text, agx_str_from(warnings->items[i])) < 0)
+            return agx_cli_no_memory(err);
+        fprintf(stderr, "Warning: %.*s\n", AGX_STR_ARG(agx_buf_peek(&text)));
+    }
+    return 0;
+}
+
 /* The id leads the way: whoever is interrupted while waiting has it already. */
 static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct agx_str reply,
                 struct agx_error **err)
@@ -78,6 +90,8 @@ static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct 
     if (r == 0)
         puts(v.id);
     (void)fflush(stdout);
+    if (r == 0)
+        r = tell_warnings(&v.warnings, err);
     if (r == 0 && !o->no_wait)
         r = wait_ready(ctl, v.id, o->timeout_ns, err);
     agx_sandbox_view_done(&v);

@@ -171,6 +171,8 @@ static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
         r = agx_show_line(out, "error_code", agx_str_from(v->error_code));
     if (r == 0)
         r = agx_show_line(out, "error_message", agx_str_from(v->error_message));
+    for (size_t i = 0; r == 0 && i < v->warnings.len; i++)
+        r = agx_show_line(out, "warning", agx_str_from(v->warnings.items[i]));
     return r;
 }
 

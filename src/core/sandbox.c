@@ -110,6 +110,7 @@ void agx_sandbox_done(struct agx_sandbox *sb)
         return;
     free(sb->id);
     agx_spec_done(&sb->spec);
+    agx_words_done(&sb->warnings);
     agx_life_done(&sb->life);
     *sb = (struct agx_sandbox){ 0 };
 }

@@ -119,7 +119,8 @@ struct agx_sandbox {
     uint64_t number;    /* of its records in the store, in the order of creation; 0: has none yet */
     uint32_t owner_uid; /* who created it: limits count by uid */
     struct agx_stamp created;
-    struct agx_spec spec; /* accepted; never changes */
+    struct agx_spec spec;      /* accepted; never changes */
+    struct agx_words warnings; /* to clients, of what was accepted; never change either */
     struct agx_life life;
 };
 

@@ -47,7 +47,7 @@ static void queue_behind(struct agx_unit *u, uid_t uid, struct agx_spec *take_sp
 }
 
 static int make_unit(struct agx_engine *e, uid_t uid, const char *id, struct agx_spec *take_spec,
-                     struct agx_unit **ret, struct agx_error **err)
+                     struct agx_words *take_warnings, struct agx_unit **ret, struct agx_error **err)
 {
     struct agx_sandbox sb;
     int r = agx_sandbox_init(&sb, id, take_spec, err);
@@ -55,6 +55,8 @@ static int make_unit(struct agx_engine *e, uid_t uid, const char *id, struct agx
     if (r < 0)
         return r;
     sb.owner_uid = (uint32_t)uid;
+    sb.warnings = *take_warnings;
+    *take_warnings = (struct agx_words){ 0 };
     *ret = agx_unit_new(e, &sb);
     agx_tally_add(&e->tally, uid, AGX_TALLY_SANDBOXES, &(*ret)->counted);
     return 0;
@@ -63,12 +65,12 @@ static int make_unit(struct agx_engine *e, uid_t uid, const char *id, struct agx
 /* 1: the id was used before, and is for ever. One that was just made up is not looked for: the
  * commit, which would refuse it, is enough. */
 static int check(struct agx_engine *e, const char *id, const struct agx_spec *spec,
-                 struct agx_error **err)
+                 struct agx_words *warnings, struct agx_error **err)
 {
     int r = id ? agx_ident_check("sandbox_id", agx_str_from(id), err) : 0;
 
     if (r == 0)
-        r = agx_backend_check(e->config.backend, spec, err);
+        r = agx_backend_check(e->config.backend, spec, warnings, err);
     if (r == 0 && id && !agx_map_get(&e->units, agx_str_from(id)))
         r = agx_schema_is_reserved(e->config.store, AGX_TABLE_SANDBOX_IDS, id, err);
     return r;
@@ -77,6 +79,7 @@ static int check(struct agx_engine *e, const char *id, const struct agx_spec *sp
 void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct agx_spec *take_spec,
                       agx_answer_fn answer, void *user)
 {
+    _cleanup_(agx_words_done) struct agx_words warnings = { 0 };
     char uuid[AGX_UUID_TEXT_SIZE];
     struct agx_error *error = NULL;
     struct agx_unit *u;
@@ -86,7 +89,7 @@ void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct ag
     if (!id)
         r = agx_uuid_new(uuid, &error);
     if (r == 0)
-        r = check(e, id, take_spec, &error);
+        r = check(e, id, take_spec, &warnings, &error);
     if (r > 0) {
         agx_engine_refuse_later(e, answer, user, AGX_REASON_SANDBOX_ID_ALREADY_EXISTS, id);
         agx_spec_done(take_spec);
@@ -100,7 +103,7 @@ void agx_accept_admit(struct agx_engine *e, uid_t uid, const char *id, struct ag
     if (r == 0)
         r = agx_tally_check(&e->tally, uid, AGX_TALLY_SANDBOXES, &error);
     if (r == 0)
-        r = make_unit(e, uid, id ? id : uuid, take_spec, &u, &error);
+        r = make_unit(e, uid, id ? id : uuid, take_spec, &warnings, &u, &error);
     if (r < 0) {
         agx_spec_done(take_spec);
         agx_engine_answer_later(e, answer, user, &error, AGX_REASON_NONE, NULL);

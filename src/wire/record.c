@@ -47,6 +47,8 @@ int agx_sandbox_record_encode(struct agx_buf *out, const struct agx_sandbox *sb)
     m.created = pack_stamp(&created, &sb->created);
     agx_spec_pack(&p, &spec, &sb->spec);
     m.spec = &spec;
+    m.n_warnings = sb->warnings.len;
+    m.warnings = sb->warnings.items;
     return agx_pack(&p, &m.base, out);
 }
 
@@ -70,7 +72,10 @@ static int sandbox_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx
     }
     sb->owner_uid = m->owner_uid;
     sb->created = unpack_stamp(m->created);
-    return 0;
+    r = agx_unpack_words(u, "warnings", m->n_warnings, m->warnings, &sb->warnings);
+    if (r < 0)
+        agx_sandbox_done(sb);
+    return r;
 }
 
 int agx_sandbox_record_decode(struct agx_sandbox *sb, struct agx_str bytes, struct agx_error **err)

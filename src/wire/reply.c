@@ -43,6 +43,7 @@ enum {
     HANDLE_ERROR_CODE = 8,
     HANDLE_ERROR_MESSAGE = 9,
     HANDLE_STATE_CHANGED_AT = 10,
+    HANDLE_WARNINGS = 1002,
     ENTRY_KEY = 1,
     ENTRY_VALUE = 2,
 };
@@ -88,6 +89,8 @@ int agx_reply_sandbox(struct agx_buf *out, const struct agx_sandbox *sb, bool en
     agx_field_write_text(&w, HANDLE_ERROR_CODE, sb->life.error_code);
     agx_field_write_text(&w, HANDLE_ERROR_MESSAGE, sb->life.error_message);
     agx_field_write_time(&w, HANDLE_STATE_CHANGED_AT, sb->life.changed.wall_ns);
+    for (size_t i = 0; i < sb->warnings.len; i++)
+        agx_field_write_text(&w, HANDLE_WARNINGS, sb->warnings.items[i]);
     agx_field_write_close(&w, opened);
     return agx_field_writer_end(&w);
 }

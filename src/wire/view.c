@@ -33,7 +33,8 @@ static int view_handle(struct agx_unpack *u, const handle_pb *m, struct agx_sand
         (r = agx_companions_unpack(u, m->n_companion_containers, m->companion_containers,
                                    &v->spec)) < 0 ||
         (r = agx_unpack_text(u, m->error_code, &v->error_code)) < 0 ||
-        (r = agx_unpack_text(u, m->error_message, &v->error_message)) < 0) {
+        (r = agx_unpack_text(u, m->error_message, &v->error_message)) < 0 ||
+        (r = agx_unpack_words(u, "warnings", m->n_warnings, m->warnings, &v->warnings)) < 0) {
         agx_sandbox_view_done(v);
         return r;
     }
@@ -67,6 +68,7 @@ void agx_sandbox_view_done(struct agx_sandbox_view *v)
     agx_spec_done(&v->spec);
     free(v->error_code);
     free(v->error_message);
+    agx_words_done(&v->warnings);
     *v = (struct agx_sandbox_view){ 0 };
 }
 

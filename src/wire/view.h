@@ -20,6 +20,7 @@ struct agx_sandbox_view {
     int64_t created_at_ns, changed_at_ns;
     struct agx_spec spec; /* image, labels and companions only */
     char *error_code, *error_message;
+    struct agx_words warnings;
 };
 
 /* A list or page of sandboxes. */

@@ -270,7 +270,7 @@ TEST(a_disk_limit_holds_and_what_was_written_is_kept_by_a_stop)
 
     open_stage(&s);
     ASSERT_OK(agx_text_set(&s.sb.spec.limits.disk, "32m", NULL));
-    if (agx_backend_check(s.b, &s.sb.spec, NULL) < 0)
+    if (test_backend_check(s.b, &s.sb.spec, NULL) < 0)
         SKIP("this machine cannot limit a disk");
     test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
     ASSERT_INT(1, exits(&s, "head -c 64000000 /dev/zero > /root/big"));
@@ -291,15 +291,15 @@ TEST(what_cannot_be_had_is_refused_by_the_name_of_its_field)
     struct stage s;
 
     open_stage(&s);
-    ASSERT_OK(agx_backend_check(s.b, &s.sb.spec, NULL));
+    ASSERT_OK(test_backend_check(s.b, &s.sb.spec, NULL));
     ASSERT_OK(agx_text_set(&s.sb.spec.gpus, "all", NULL));
-    ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(s.b, &s.sb.spec, &err));
+    ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(s.b, &s.sb.spec, &err));
     ASSERT_MESSAGE(err, "gpus");
     agx_error_freep(&err);
     ASSERT_OK(agx_text_set(&s.sb.spec.gpus, NULL, NULL));
     ASSERT_OK(agx_spec_add_port(&s.sb.spec, &port, NULL));
     *port = (struct agx_port){ 80, 8080, AGX_PROTOCOL_SCTP };
-    ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(s.b, &s.sb.spec, &err));
+    ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(s.b, &s.sb.spec, &err));
     ASSERT_MESSAGE(err, "ports");
     agx_error_freep(&err);
     close_stage(&s);

@@ -98,6 +98,22 @@ def test_create_with_json_prints_the_answer_and_does_not_wait(cli, fake):
     assert answer["last_event_sequence"] == "0" and answer["created_at"] is None
 
 
+def test_create_tells_the_warnings_once(cli, fake):
+    warnings = ["uv can write to ~/.cache/uv", "no guard\n\x1b[2J here"]
+    answer_create(fake, warnings=warnings)
+    answer_wait(fake, warnings=warnings)
+    done = cli.run("sandbox", "create", "--image", "debian:12")
+    assert (done.returncode, done.stdout) == (0, "box-1\n")
+    lines = done.stderr.splitlines()
+    assert lines[:2] == [
+        "Warning: uv can write to ~/.cache/uv",
+        "Warning: no guard\\u{a}\\u{1b}[2J here",
+    ]
+    assert lines[2].startswith("Waiting for sandbox") and done.stderr.count("Warning") == 2
+    done = cli.run("sandbox", "create", "--image", "debian:12", "--json")
+    assert json.loads(done.stdout)["sandbox"]["warnings"] == warnings and done.stderr == ""
+
+
 def test_create_of_one_that_fails_says_why(cli, fake):
     answer_create(fake)
     answer_wait(fake, FAILED, error_code="SANDBOX_CREATE_FAILED", error_message="no such image")
@@ -236,6 +252,7 @@ def test_large_table_is_printed_whole(cli, fake):
 def test_get_prints_lines(cli, fake):
     box = handle(fake, image="debian:12", labels={"a": "b"}, error_code="E", error_message="m")
     box.created_at.seconds = 1
+    box.warnings.extend(["no guard", "nor this"])
     fake.methods["GetSandbox"] = lambda request, context: fake.messages.GetSandboxResponse(
         sandbox=box
     )
@@ -248,6 +265,8 @@ def test_get_prints_lines(cli, fake):
         'labels={"a":"b"}',
         "error_code=E",
         "error_message=m",
+        "warning=no guard",
+        "warning=nor this",
     ]
     assert json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)["sandbox"]["image"]
 

@@ -22,6 +22,15 @@ struct test_reply {
     struct agx_use uses[8];
 };
 
+/* Whatever it warns of. */
+static inline int test_backend_check(struct agx_backend *b, const struct agx_spec *spec,
+                                     struct agx_error **err)
+{
+    _cleanup_(agx_words_done) struct agx_words warnings = { 0 };
+
+    return agx_backend_check(b, spec, &warnings, err);
+}
+
 static inline void test_reply_begun(void *user)
 {
     struct test_reply *r = user;

@@ -178,6 +178,7 @@ static inline int wire_sandbox(struct agx_sandbox *sb)
         sb->life.companions[0] = AGX_COMPANION_FAILED;
         sb->life.companions[1] = AGX_COMPANION_READY;
     }
+    WIRE_TRY(wire_words(&sb->warnings, "mind the gap", "and the step"));
     WIRE_TRY(agx_text_set(&sb->life.error_code, AGX_FAILED_OOM, NULL));
     return agx_text_set(&sb->life.error_message, "main process: out of memory", NULL);
 }

@@ -511,12 +511,18 @@ static void world_abandon(struct agx_backend_op *base)
     op_free(op);
 }
 
-static int world_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)
+/* Warns of each builtin tool. */
+static int world_check(struct agx_backend *b, const struct agx_spec *spec,
+                       struct agx_words *warnings, struct agx_error **err)
 {
+    int r = 0;
+
     (void)b;
     if (spec->gpus)
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "gpus: there are none here");
-    return 0;
+    for (size_t i = 0; r == 0 && i < spec->builtin_tools.len; i++)
+        r = agx_words_add(warnings, agx_str_from(spec->builtin_tools.items[i]), err);
+    return r;
 }
 
 static void on_close(void *user)

@@ -83,7 +83,7 @@ TEST(labels_script_their_own_sandbox)
 
     test_stage_open(&s);
     test_stage_sandbox(&unlucky, "box-2", "fake.create", "delay 1ms; fail UNAVAILABLE no room");
-    ASSERT_OK(agx_backend_check(s.b, &unlucky.spec, NULL));
+    ASSERT_OK(test_backend_check(s.b, &unlucky.spec, NULL));
     r = test_backend_do(s.b, &unlucky, AGX_DO_CREATE);
     ASSERT_INT(AGX_UNAVAILABLE, r.code);
     ASSERT_CSTR("no room", r.text);
@@ -109,11 +109,27 @@ TEST(check_refuses_labels_that_make_no_sense_and_those_that_ask_for_it)
         struct agx_sandbox sb;
 
         test_stage_sandbox(&sb, "box-2", cases[i].label, cases[i].value);
-        ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(s.b, &sb.spec, &err));
+        ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(s.b, &sb.spec, &err));
         ASSERT_MESSAGE(err, cases[i].words);
         agx_error_free(err);
         agx_sandbox_done(&sb);
     }
+    test_stage_close(&s);
+}
+
+TEST(check_warns_as_a_label_says)
+{
+    struct agx_words warnings = { 0 };
+    struct agx_sandbox sb;
+    struct test_stage s;
+
+    test_stage_open(&s);
+    test_stage_sandbox(&sb, "box-2", "fake.warn", "mind the gap");
+    ASSERT_OK(agx_backend_check(s.b, &sb.spec, &warnings, NULL));
+    ASSERT_UINT(1, warnings.len);
+    ASSERT_CSTR("mind the gap", warnings.items[0]);
+    agx_words_done(&warnings);
+    agx_sandbox_done(&sb);
     test_stage_close(&s);
 }
 

@@ -634,11 +634,11 @@ TEST(what_a_sandbox_without_a_network_cannot_have_is_refused_by_name)
     struct agx_port *port;
 
     open_world();
-    ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, NULL));
+    ASSERT_OK(test_backend_check(w.b, &w.sb.spec, NULL));
     w.sb.spec.network = AGX_NETWORK_NONE;
-    ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, NULL));
+    ASSERT_OK(test_backend_check(w.b, &w.sb.spec, NULL));
     ASSERT_OK(agx_spec_add_port(&w.sb.spec, &port, NULL));
-    ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(w.b, &w.sb.spec, &err));
+    ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(w.b, &w.sb.spec, &err));
     ASSERT_MESSAGE(err, "ports");
     agx_error_free(err);
     close_world();
@@ -652,11 +652,11 @@ TEST(what_the_engine_cannot_give_is_refused_by_name_once_it_is_known)
     when("GET", "/info", 200,
          "{\"Driver\":\"overlay2\",\"DriverStatus\":[[\"Backing Filesystem\",\"extfs\"]]}", 0);
     ASSERT_OK(agx_text_set(&w.sb.spec.limits.disk, "10g", NULL));
-    ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, NULL)); /* nothing is known yet */
+    ASSERT_OK(test_backend_check(w.b, &w.sb.spec, NULL)); /* nothing is known yet */
     while (count("/info") == 0)
         test_pause(w.loop, 5);
     test_pause(w.loop, 20);
-    ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(w.b, &w.sb.spec, &err));
+    ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(w.b, &w.sb.spec, &err));
     ASSERT_MESSAGE(err, "disk_limit");
     agx_error_free(err);
     close_world();
@@ -701,12 +701,12 @@ TEST(an_engine_on_another_machine_gets_no_sandbox_that_cannot_be_isolated)
     c.target = "tcp://192.0.2.1:2375";
     c.state_dir = w.dir;
     ASSERT_OK(agx_backend_docker_open(w.loop, &c, &w.b, NULL));
-    ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_backend_check(w.b, &w.sb.spec, &err));
+    ASSERT_CODE(AGX_FAILED_PRECONDITION, test_backend_check(w.b, &w.sb.spec, &err));
     ASSERT_MESSAGE(err, "docker.isolation");
     agx_error_free(err);
     r = test_backend_do(w.b, &w.sb, AGX_DO_RESUME);
     ASSERT_INT(AGX_FAILED_PRECONDITION, r.code);
     w.sb.spec.network = AGX_NETWORK_NONE;
-    ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, NULL));
+    ASSERT_OK(test_backend_check(w.b, &w.sb.spec, NULL));
     close_world();
 }

@@ -151,6 +151,30 @@ TEST(tools_show_what_the_host_has)
     teardown(&w);
 }
 
+TEST(tools_warn_of_what_of_the_host_can_be_written)
+{
+    static const char *const expected[] = {
+        "the builtin tool 'claude' gives write access to what the host has of: ~/.claude, "
+        "~/.claude.json, the sound server (PulseAudio)",
+        "the builtin tool 'git' gives write access to what the host has of: the ssh-agent, "
+        "~/.ssh/known_hosts",
+    };
+    struct agx_words warnings = { 0 };
+    struct world w;
+
+    setup(&w);
+    ASSERT_OK(agx_tools_warn(&w.tools, &warnings, NULL));
+    ASSERT_UINT(0, warnings.len);
+    word(&w.tools, "claude");
+    word(&w.tools, "git");
+    ASSERT_OK(agx_tools_warn(&w.tools, &warnings, NULL));
+    ASSERT_UINT(2, warnings.len);
+    for (size_t i = 0; i < AGX_ARRAY_LEN(expected); i++)
+        ASSERT_CSTR(expected[i], warnings.items[i]);
+    agx_words_done(&warnings);
+    teardown(&w);
+}
+
 TEST(tools_go_without_what_they_can_do_without)
 {
     struct world w;

@@ -112,6 +112,42 @@ TEST(a_bad_spec_and_one_that_the_backend_cannot_give_are_refused)
     fixture_close(&f);
 }
 
+static void has_warnings(struct fixture *f, const char *id, const char *a, const char *b)
+{
+    const struct agx_sandbox *sb;
+
+    ASSERT_OK(agx_engine_find(f->engine, id, &sb, NULL));
+    ASSERT_UINT(2, sb->warnings.len);
+    ASSERT_CSTR(a, sb->warnings.items[0]);
+    ASSERT_CSTR(b, sb->warnings.items[1]);
+}
+
+TEST(what_the_backend_warns_of_is_kept_with_the_sandbox)
+{
+    const struct agx_sandbox *sb;
+    struct fixture f;
+    struct agx_spec spec;
+    struct reply r = { 0 };
+
+    fixture_open(&f);
+    agx_spec_init(&spec);
+    ASSERT_OK(agx_text_set(&spec.image, "debian", NULL));
+    ASSERT_OK(agx_words_add(&spec.builtin_tools, AGX_STR("uv"), NULL));
+    ASSERT_OK(agx_words_add(&spec.builtin_tools, AGX_STR("npm"), NULL));
+    agx_engine_create(f.engine, 1000, "box1", &spec, reply_note, &r);
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_READY);
+    has_warnings(&f, "box1", "uv", "npm");
+    fixture_restart(&f);
+    has_warnings(&f, "box1", "uv", "npm");
+    (void)ask(&f, "box1", AGX_ON_STOP);
+    UNTIL(&f, phase_of(&f, "box1") == AGX_PHASE_STOPPED);
+    has_warnings(&f, "box1", "uv", "npm");
+    make_ready(&f, "box2");
+    ASSERT_OK(agx_engine_find(f.engine, "box2", &sb, NULL));
+    ASSERT_UINT(0, sb->warnings.len);
+    fixture_close(&f);
+}
+
 TEST(two_creates_of_one_id_at_the_same_time_make_one)
 {
     struct fixture f;

@@ -91,7 +91,8 @@ TEST(sandbox_is_shown_with_names_texts_times_maps_and_lists)
           "    \"image\": \"a \\\"b\\\"\\u000a\",\n"
           "    \"error_code\": \"\",\n"
           "    \"error_message\": \"\",\n"
-          "    \"state_changed_at\": \"1969-12-31T23:59:59.999999999Z\"\n"
+          "    \"state_changed_at\": \"1969-12-31T23:59:59.999999999Z\",\n"
+          "    \"warnings\": []\n"
           "  }\n"
           "}");
     agx_sandbox_done(&sb);

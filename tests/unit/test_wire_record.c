@@ -25,6 +25,8 @@ TEST(sandbox_record_comes_back_the_same)
     ASSERT_UINT(1000, back.owner_uid);
     same_stamp(&sb.created, &back.created);
     wire_same_spec(&sb.spec, &back.spec);
+    ASSERT_UINT(2, back.warnings.len);
+    ASSERT_TRUE(agx_words_eq(&sb.warnings, &back.warnings));
     ASSERT_INT(AGX_PHASE_FAILED, back.life.phase);
     ASSERT_INT(AGX_DO_HALT, back.life.op);
     ASSERT_INT(AGX_DO_NONE, back.life.running);

@@ -26,6 +26,8 @@ TEST(sandbox_reply_shows_the_sandbox)
     wire_same_companion(&sb.spec.companions[1], &v.spec.companions[1]);
     ASSERT_CSTR(AGX_FAILED_OOM, v.error_code);
     ASSERT_CSTR("main process: out of memory", v.error_message);
+    ASSERT_UINT(2, v.warnings.len);
+    ASSERT_TRUE(agx_words_eq(&sb.warnings, &v.warnings));
     agx_sandbox_view_done(&v);
     agx_sandbox_done(&sb);
 }

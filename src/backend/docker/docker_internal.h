@@ -123,7 +123,7 @@ void agx_docker_info_ask(struct agx_docker *d);
 /* -AGX_FAILED_PRECONDITION for a sandbox that would run without the isolation that is required. */
 int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec *spec,
                                struct agx_error **err) AGX_MUST_CHECK;
-int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec,
+int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
                      struct agx_error **err) AGX_MUST_CHECK;
 
 /* ---- look.c ---- */

@@ -125,7 +125,8 @@ int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec
                   "network 'none' needs no isolation, and 'docker.isolation: off' does without");
 }
 
-int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)
+int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
+                     struct agx_error **err)
 {
     const struct agx_docker *d = agx_docker_of(b);
     int r;
@@ -145,5 +146,5 @@ int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     r = check_disk(d, &spec->limits, err);
     for (size_t i = 0; r == 0 && i < spec->companions_len; i++)
         r = check_disk(d, &spec->companions[i].limits, err);
-    return r;
+    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, warnings, err);
 }

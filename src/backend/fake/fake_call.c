@@ -256,10 +256,11 @@ static int fake_forget_exec(struct agx_backend *b, const char *sandbox_id, const
 }
 
 /* The labels that script the world; everything else is given without a question. */
-static int fake_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)
+static int fake_check(struct agx_backend *b, const struct agx_spec *spec,
+                      struct agx_words *warnings, struct agx_error **err)
 {
     (void)b;
-    return agx_fake_rule_check_labels(&spec->labels, err);
+    return agx_fake_rule_check_labels(&spec->labels, warnings, err);
 }
 
 const struct agx_backend_ops agx_fake_ops = {

@@ -233,15 +233,19 @@ bool agx_fake_rule_is_label(const char *key)
     return strncmp(key, LABEL, strlen(LABEL)) == 0;
 }
 
-int agx_fake_rule_check_labels(const struct agx_pairs *labels, struct agx_error **err)
+int agx_fake_rule_check_labels(const struct agx_pairs *labels, struct agx_words *warnings,
+                               struct agx_error **err)
 {
-    for (size_t i = 0; i < labels->len; i++) {
+    const char *warning = agx_pairs_get(labels, LABEL "warn");
+    int r = warning ? agx_words_add(warnings, agx_str_from(warning), err) : 0;
+
+    for (size_t i = 0; r == 0 && i < labels->len; i++) {
         const char *key = labels->items[i].key, *value = labels->items[i].value;
         _cleanup_(agx_error_freep) struct agx_error *why = NULL;
         struct agx_fake_plan plan;
         char text[256];
 
-        if (!agx_fake_rule_is_label(key))
+        if (!agx_fake_rule_is_label(key) || strcmp(key, LABEL "warn") == 0)
             continue;
         if (strcmp(key, LABEL "check") == 0)
             return agx_error_set(err, AGX_FAILED_PRECONDITION, "labels[%s]: %s", key, value);
@@ -252,5 +256,5 @@ int agx_fake_rule_check_labels(const struct agx_pairs *labels, struct agx_error 
                                  agx_error_format(why, text, sizeof(text)));
         agx_fake_plan_done(&plan);
     }
-    return 0;
+    return r;
 }

@@ -62,8 +62,8 @@ void agx_fake_rules_find(struct agx_fake_rules *r, const struct agx_pairs *label
 
 bool agx_fake_rule_is_label(const char *key);
 /* -AGX_FAILED_PRECONDITION: one of them makes no sense; or `fake.check` is there, whose value is
- * the message. */
-int agx_fake_rule_check_labels(const struct agx_pairs *labels,
+ * the message. The value of `fake.warn` is added to the warnings. */
+int agx_fake_rule_check_labels(const struct agx_pairs *labels, struct agx_words *warnings,
                                struct agx_error **err) AGX_MUST_CHECK;
 
 /* "50ms", or seconds as a plain number. */

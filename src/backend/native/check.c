@@ -56,7 +56,8 @@ static int check_rootless(const struct agx_rootless *r, const struct agx_spec *s
     return 0;
 }
 
-int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_error **err)
+int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
+                     struct agx_error **err)
 {
     const struct agx_native *n = agx_native_of(b);
     struct agx_native_limits limits;
@@ -75,5 +76,5 @@ int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct 
         r = check_ports(spec, err);
     for (size_t i = 0; r == 0 && i <= spec->companions_len; i++)
         r = agx_native_limits(n, spec, i, &limits, err);
-    return r;
+    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, warnings, err);
 }

@@ -100,7 +100,7 @@ void agx_native_load(struct agx_native *n);
 
 /* ---- check.c ---- */
 
-int agx_native_check(struct agx_backend *b, const struct agx_spec *spec,
+int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
                      struct agx_error **err) AGX_MUST_CHECK;
 struct agx_native_limits {
     struct agx_cgroup_limits group;
