@@ -18,7 +18,7 @@
 #include "init/hold.h"
 #include "init/nest.h"
 #include "init/plan.h"
-#include "init/user.h"
+#include "base/user.h"
 
 #include <fcntl.h>
 #include <signal.h>

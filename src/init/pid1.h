@@ -8,7 +8,6 @@
  *     cmd.h       commands, and which file does what for them
  *     mover.c     a thread for each command's output
  *     spawn.c     a process becomes a command
- *     user.c      passwd and group
  *     plan.h      the way into a sandbox without an engine; nest.h: its namespaces
  *
  * Everything but the movers is the main thread's. It never waits for anything but epoll_wait(),

@@ -10,7 +10,7 @@
  */
 #include "init/plan.h"
 
-#include "init/user.h"
+#include "base/user.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

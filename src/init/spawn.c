@@ -8,7 +8,7 @@
 #include "init/spawn.h"
 
 #include "base/clock.h"
-#include "init/user.h"
+#include "base/user.h"
 
 #include <fcntl.h>
 #include <limits.h>

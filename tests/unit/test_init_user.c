@@ -1,4 +1,4 @@
-#include "init/user.h"
+#include "base/user.h"
 #include "tests/support/test.h"
 
 #include <stdio.h>

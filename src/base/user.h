@@ -6,8 +6,8 @@
  *
  * The files belong to code in the sandbox: whatever stands in them gives an answer or an error.
  */
-#ifndef AGX_INIT_USER_H
-#define AGX_INIT_USER_H
+#ifndef AGX_BASE_USER_H
+#define AGX_BASE_USER_H
 
 #include "base/str.h"
 

@@ -1,5 +1,5 @@
 /* user.c: passwd and group, line by line. */
-#include "init/user.h"
+#include "base/user.h"
 
 #include "base/macros.h"
 
