@@ -53,7 +53,9 @@
 #define AGX_PLAN_MOUNT_FLAGS(F)                                                                    \
     F(READ_ONLY)                                                                                   \
     F(IDMAP)     /* ids on disk are those inside; else what is mapped is base + id */              \
-    F(RECURSIVE) /* with what is mounted below the source */
+    F(RECURSIVE) /* with what is mounted below the source */                                       \
+    F(LAYERED)   /* a directory, below a layer of the sandbox's own: what is written there stays   \
+                    there, in `writable`. The source is READ_ONLY, and not RECURSIVE */
 
 #define AGX_PLAN_BIT(name) AGX_PLAN_BIT_##name,
 #define AGX_PLAN_FLAG(name) AGX_PLAN_##name = 1u << AGX_PLAN_BIT_##name,

@@ -3,6 +3,7 @@
  *
  *     plan.c        on the host: cgroup, limits, sources; the nest; the clone that is PID 1
  *     plan_root.c   PID 1: its root file system
+ *     plan_layer.c  PID 1: what of the host lies below a layer of the sandbox's own
  *     plan_mount.c  PID 1: what of the host is seen there, what of the kernel is hidden
  *     plan_user.c   PID 1: its user in /etc/passwd
  *     plan_power.c  PID 1: what it and all below it may do
@@ -43,7 +44,9 @@ _Noreturn void agx_plan_fail(const struct agx_planned *p, enum agx_plan_stage st
                              const char *what);
 
 /* plan_root.c, plan_mount.c, plan_user.c, plan_power.c: in this order. */
-void agx_plan_make_root(const struct agx_planned *p);
+void agx_plan_make_root(struct agx_planned *p);
+/* Of make_root, in the stage. */
+void agx_plan_layer(struct agx_planned *p);
 void agx_plan_hide(const struct agx_planned *p);
 void agx_plan_list_user(const struct agx_planned *p);
 void agx_plan_mount(const struct agx_planned *p);

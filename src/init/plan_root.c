@@ -120,10 +120,11 @@ static void leave_host(const struct agx_planned *p)
         agx_plan_fail(p, AGX_STAGE_HOSTNAME, p->plan.hostname.ptr);
 }
 
-void agx_plan_make_root(const struct agx_planned *p)
+void agx_plan_make_root(struct agx_planned *p)
 {
     take_identity(p);
     make_stage(p);
+    agx_plan_layer(p);
     mount_overlay(p);
     mount_kernel(p);
     leave_host(p);

@@ -341,6 +341,51 @@ TEST(source_that_is_open_is_mounted_whatever_its_path_leads_to_by_then)
     test_plan_close(&x);
 }
 
+#define LAYERED (AGX_PLAN_IDMAP | AGX_PLAN_READ_ONLY | AGX_PLAN_LAYERED)
+
+static void put_cache(struct test_plan *x, const char *name, const char *text)
+{
+    char file[64];
+
+    test_plan_make_dir(x, name);
+    (void)snprintf(file, sizeof(file), "%s/file", name);
+    test_plan_write(x, file, text);
+    ASSERT_INT(0, chown(test_plan_path(x, file), 1000, 1000));
+    ASSERT_INT(0, chown(test_plan_path(x, name), 1000, 1001));
+    ASSERT_INT(0, chmod(test_plan_path(x, name), 0750));
+}
+
+TEST(host_directory_below_a_layer_is_read_and_never_written)
+{
+    struct test_plan x;
+    struct stat st;
+
+    test_plan_open(&x);
+    put_cache(&x, "one", "of the host\n");
+    put_cache(&x, "two", "of the host too\n");
+    x.mounts[0] = (struct test_plan_mount){ test_plan_path(&x, "one"), "/a/one", LAYERED };
+    x.mounts[1] = (struct test_plan_mount){ test_plan_path(&x, "two"), "/a/two", LAYERED };
+    test_plan_boot(&x);
+    ASSERT_CSTR("1000 1001 750\n1000\nof the host\n",
+                say(&x, "busybox stat -c '%u %g %a' /a/one; busybox stat -c %u /a/one/file; "
+                        "cat /a/one/file"));
+    ASSERT_CSTR("", say(&x, "cd /a/one && echo mine > file && echo new > new && mkdir dir && "
+                            "busybox chmod 4777 new && busybox chown 7 . && rm /a/two/file"));
+    ASSERT_CSTR("mine\nnew\n", say(&x, "cat /a/one/file /a/one/new; ls /a/two"));
+    ASSERT_NULL(strstr(say(&x, "cat /proc/self/mountinfo"), x.dir));
+    test_plan_kill(&x);
+    test_plan_boot(&x);
+    ASSERT_CSTR("mine\n7\n", say(&x, "cat /a/one/file; busybox stat -c %u /a/one; ls /a/two"));
+    ASSERT_INT(0, stat(test_plan_path(&x, "one"), &st));
+    ASSERT_UINT(1000, st.st_uid);
+    ASSERT_UINT(2, st.st_nlink); /* no directory is in it */
+    ASSERT_INT(-1, access(test_plan_path(&x, "one/new"), F_OK));
+    ASSERT_INT(0, stat(test_plan_path(&x, "one/file"), &st));
+    ASSERT_INT(12, st.st_size);
+    ASSERT_INT(0, access(test_plan_path(&x, "two/file"), F_OK));
+    test_plan_close(&x);
+}
+
 TEST(file_and_socket_of_the_host_are_shared)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };

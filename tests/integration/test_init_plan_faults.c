@@ -91,6 +91,14 @@ static void mount_where_a_link_leads_nowhere(struct test_plan *x)
     x->mounts[0] = (struct test_plan_mount){ x->dir, "/nowhere", 0 };
 }
 
+static void layer_a_file(struct test_plan *x)
+{
+    test_plan_write(x, "file", "");
+    x->mounts[0] =
+        (struct test_plan_mount){ test_plan_path(x, "file"), "/data",
+                                  AGX_PLAN_IDMAP | AGX_PLAN_READ_ONLY | AGX_PLAN_LAYERED };
+}
+
 static void mask_a_link_to_itself(struct test_plan *x)
 {
     put_link(x, "loop", "loop");
@@ -129,6 +137,7 @@ TEST(what_cannot_be_done_is_told_with_its_stage_and_object)
         { mount_directory_on_a_file, "mount on '/etc/passwd': Not a directory" },
         { mount_through_a_descriptor, "mount on '/way-out/data': Too many levels" },
         { mount_where_a_link_leads_nowhere, "mount on '/nowhere': File exists" },
+        { layer_a_file, "mount overlay on '/data': Not a directory" },
         { mask_a_link_to_itself, "protect '/loop': Too many levels" },
         { freeze_a_link_to_itself, "protect '/loop': Too many levels" },
         { filter_without_an_end, "filter system calls: Invalid argument" },
