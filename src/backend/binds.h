@@ -8,6 +8,7 @@ struct agx_bind {
     char *source, *target; /* absolute; owned */
     bool writable;
     struct agx_hostpath from; /* the source, once it was opened */
+    bool layered;             /* a directory below a layer of the sandbox's own; not writable */
 };
 
 struct agx_binds {

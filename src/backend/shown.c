@@ -14,6 +14,7 @@ struct agx_shown_job {
     struct agx_spec spec;
     uid_t uid; /* whose sandbox it is */
     char *exec_user;
+    bool makes;
     struct agx_shown shown;
     struct agx_writables_keep *keep; /* while the store has what is writable */
     agx_shown_fn found;              /* NULL: abandoned */
@@ -26,6 +27,7 @@ void agx_shown_done(struct agx_shown *s)
         return;
     agx_binds_done(&s->binds);
     agx_pairs_done(&s->envs);
+    agx_tool_files_done(&s->files);
     *s = (struct agx_shown){ 0 };
 }
 
@@ -83,7 +85,10 @@ int agx_shown_host_init(struct agx_shown_host *h, const struct agx_tools_host *t
 {
     int r;
 
-    *h = (struct agx_shown_host){ .tools.uid = tools->uid, .sources = agx_sources_ref(sources) };
+    *h = (struct agx_shown_host){ .tools.uid = tools->uid,
+                                  .tools.compat = tools->compat,
+                                  .tools.layers = tools->layers,
+                                  .sources = agx_sources_ref(sources) };
     if ((r = keep_text(h, tools->home, &h->tools.home, err)) < 0 ||
         (r = keep_text(h, tools->sandbox_home, &h->tools.sandbox_home, err)) < 0 ||
         (r = keep_text(h, tools->ssh_auth_sock, &h->tools.ssh_auth_sock, err)) < 0 ||
@@ -109,12 +114,12 @@ static int run_job(struct agx_job *j, struct agx_error **err)
     struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
     struct agx_shown *s = &p->shown;
     const struct agx_sources_asker asker = { p->host.sources, p->uid };
+    const struct agx_tools_given given = { &s->binds, &s->envs, p->makes ? &s->files : NULL };
     int r;
 
     if ((r = agx_binds_add_mounts(&s->binds, &p->spec, err)) < 0 ||
         (r = agx_binds_open(&s->binds, &asker, p->exec_user, err)) < 0 ||
-        (r = agx_tools_add(&p->spec.builtin_tools, &p->host.tools, &asker, &s->binds, &s->envs,
-                           err)) < 0)
+        (r = agx_tools_add(&p->spec.builtin_tools, &p->host.tools, &asker, &given, err)) < 0)
         return r;
     return p->spec.gpus ? agx_gpus_find(&s->gpus, "/dev", err) : 0;
 }
@@ -161,13 +166,14 @@ static void job_done(struct agx_job *j, struct agx_error *error)
 static const struct agx_job_kind shown_kind = { .name = "shown", .run = run_job, .done = job_done };
 
 int agx_shown_start(const struct agx_shown_host *h, const struct agx_sandbox *sandbox,
-                    const char *exec_user, agx_shown_fn found, void *user,
+                    const char *exec_user, bool makes, agx_shown_fn found, void *user,
                     struct agx_shown_job **ret_job, struct agx_error **err)
 {
     struct agx_shown_job *p = agx_new(struct agx_shown_job);
     int r;
 
     p->job.kind = &shown_kind;
+    p->makes = makes;
     p->found = found;
     p->user = user;
     p->uid = (uid_t)sandbox->owner_uid;

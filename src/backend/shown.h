@@ -31,6 +31,7 @@ void agx_shown_host_done(struct agx_shown_host *h);
 struct agx_shown {
     struct agx_binds binds;
     struct agx_pairs envs; /* that tools bring along */
+    struct agx_tool_files files;
     struct agx_gpus gpus;
 };
 
@@ -48,10 +49,11 @@ typedef void (*agx_shown_fn)(void *user, struct agx_shown *shown, struct agx_err
 /* Does this spec show anything? */
 bool agx_shown_is_needed(const struct agx_spec *spec);
 
-/* For that sandbox. `exec_user` is whom commands will run as; NULL: no matter. What is writable is
- * durable among the writables before `found` comes. Everything is copied. */
+/* For that sandbox. `exec_user` is whom commands will run as; NULL: no matter. `makes`: it is made,
+ * and gets the files of its tools. What is writable is durable among the writables before `found`
+ * comes. Everything is copied. */
 int agx_shown_start(const struct agx_shown_host *h, const struct agx_sandbox *sandbox,
-                    const char *exec_user, agx_shown_fn found, void *user,
+                    const char *exec_user, bool makes, agx_shown_fn found, void *user,
                     struct agx_shown_job **ret_job, struct agx_error **err) AGX_MUST_CHECK;
 
 /* `found` will not come; the thread may go on for a while. Accepts NULL. */

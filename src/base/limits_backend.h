@@ -34,6 +34,12 @@
 #define AGX_COPIES_PENDING_MAX ((size_t)16 << 20)
 #define AGX_COPIES_GITIGNORE_MAX ((size_t)1 << 20)
 
+/* A file of the host that a builtin tool gives a copy of: the largest are settings of programs that
+ * keep a history in them; all are in memory while the sandbox is made. */
+#define AGX_TOOL_FILE_MAX ((size_t)8 << 20)
+/* The image's list of users, which says whose they will be. */
+#define AGX_TOOL_PASSWD_MAX ((size_t)4 << 20)
+
 /* The packet filter: addresses in one sandbox's egress list, each an element in the kernel; the
  * text of one change, which holds several thousand sandboxes or some hundred of the longest
  * lists; a resolv.conf, which has a few lines; messages about changes of others that are read

@@ -32,7 +32,7 @@ const char agx_create_help[] =
     "  --memory-limit SIZE       such as 512m\n"
     "  --disk-limit SIZE\n"
     "  --gpus all\n"
-    "  --builtin-tool NAME       (any number)\n"
+    "  --builtin-tool NAME[:PART]    what a tool needs of the host (any number)\n"
     "  --no-wait                 do not wait until it is ready\n"
     "  --timeout TIME            wait no longer than that; the sandbox stays\n"
     "  --json                    print the daemon's answer, and do not wait\n";

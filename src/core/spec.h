@@ -134,6 +134,7 @@ struct agx_spec_host {
     /* Looks without following a symlink at the end. A failure's message becomes part of ours. */
     int (*look)(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err);
     void *user;
+    bool whole_tools; /* builtin tools have no parts (core/tool.h) */
 };
 
 /*

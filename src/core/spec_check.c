@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "core/egress.h"
 #include "core/spec_internal.h"
+#include "core/tool.h"
 #include "base/banned.h"
 
 #include <inttypes.h>
@@ -321,25 +322,21 @@ static int check_limits(const struct agx_spec *s, struct agx_error **err)
     return r;
 }
 
-static int check_tools(const struct agx_spec *s, struct agx_error **err)
+static int check_tools(const struct agx_spec *s, bool whole, struct agx_error **err)
 {
-    static const char *const known[] = { "apt", "claude", "codex", "git", "npm", "opencode", "uv" };
+    int r = 0;
 
-    for (size_t i = 0; i < s->builtin_tools.len; i++) {
+    for (size_t i = 0; r == 0 && i < s->builtin_tools.len; i++) {
         const char *tool = s->builtin_tools.items[i];
         const struct agx_words before = { s->builtin_tools.items, i };
-        size_t k = 0;
 
         if (!tool[0])
             return invalid(err, "builtin resource id is required");
         if (agx_words_has(&before, tool))
             return invalid(err, "duplicate builtin resource \"%s\"", tool);
-        while (k < AGX_ARRAY_LEN(known) && strcmp(known[k], tool) != 0)
-            k++;
-        if (k == AGX_ARRAY_LEN(known))
-            return invalid(err, "unknown builtin resource \"%s\"", tool);
+        r = agx_tool_check(tool, whole, err);
     }
-    return 0;
+    return r;
 }
 
 /* Ours; last, so that none of the others comes later than clients expect. */
@@ -370,7 +367,7 @@ int agx_spec_accept(struct agx_spec *s, const struct agx_spec_host *host, struct
     if ((r = check_scalars(s, err)) < 0 || (r = check_mounts(s, host, err)) < 0 ||
         (r = check_copies(s, host, err)) < 0 || (r = check_ports(s, err)) < 0 ||
         (r = check_companions(s, err)) < 0 || (r = check_command(&s->command, "", err)) < 0 ||
-        (r = check_limits(s, err)) < 0 || (r = check_tools(s, err)) < 0)
+        (r = check_limits(s, err)) < 0 || (r = check_tools(s, host->whole_tools, err)) < 0)
         return r;
     return check_network(s, err);
 }

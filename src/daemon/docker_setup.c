@@ -27,7 +27,8 @@ static void fill(struct agx_docker_setup *s, const struct agx_config *c,
     s->config.tools = (struct agx_tools_host){ .home = home,
                                                .ssh_auth_sock = env->ssh_auth_sock,
                                                .runtime_dir = env->runtime_dir,
-                                               .uid = geteuid() };
+                                               .uid = geteuid(),
+                                               .compat = c->compat };
 }
 
 int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c,

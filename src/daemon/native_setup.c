@@ -24,7 +24,9 @@ static void fill(struct agx_native_setup *s, const struct agx_config *c,
     s->config.tools = (struct agx_tools_host){ .home = home,
                                                .ssh_auth_sock = env->ssh_auth_sock,
                                                .runtime_dir = env->runtime_dir,
-                                               .uid = geteuid() };
+                                               .uid = geteuid(),
+                                               .compat = c->compat,
+                                               .layers = true };
 }
 
 int agx_native_setup_init(struct agx_native_setup *s, const struct agx_config *c,

@@ -116,6 +116,7 @@ static int open_engine(struct agx_parts *p, struct agx_error **err)
     c.host.home = p->o->home;
     c.host.sandbox_home = sandbox_home(p);
     c.sources = p->sources;
+    c.host.whole_tools = p->o->agbox != NULL;
     r = agx_dirs_own(c.log_root, 0700, err);
     return r < 0 ? r : agx_engine_open(p->loop, &c, &p->engine, err);
 }

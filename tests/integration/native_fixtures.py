@@ -21,17 +21,16 @@ class Stage:
     """A daemon in the box that the test is in, and a client that is made anew where the daemon is.
     `before` is what the machine had when no daemon ran."""
 
-    image = BUSYBOX
-
-    def __init__(self, directory, config=None):
+    def __init__(self, directory, config=None, mode="agentix"):
         bare = host.snapshot()
-        self.daemon = NativeDaemon(directory, config=config)
+        self.image = "agx-agbox:1" if mode == "agbox" else BUSYBOX
+        self.daemon = NativeDaemon(directory, mode, config)
         self.place = self.daemon.place
         self.boxes = self.place.data / "native" / "boxes"
         self.trash = self.place.data / "native" / "trash"
         self.client = None
         self.connect()
-        self.load("busybox")
+        self.load("agbox" if mode == "agbox" else "busybox")
         self.stop()
         self.before = bare | {"processes": host.processes(), "files": self.files()}
         self.start()
@@ -83,10 +82,10 @@ class Stage:
     # -- sandboxes
 
     def create(self, sandbox_id, **spec):
-        return self.client.create(sandbox_id, **({"image": BUSYBOX} | spec))
+        return self.client.create(sandbox_id, **({"image": self.image} | spec))
 
     def ready(self, sandbox_id="", **spec):
-        return self.client.ready(sandbox_id, **({"image": BUSYBOX} | spec))
+        return self.client.ready(sandbox_id, **({"image": self.image} | spec))
 
     def state(self, sandbox_id):
         return state_name(self.client.get(sandbox_id).state)
@@ -109,7 +108,7 @@ class Stage:
     def knows_all(self):
         """It has looked at what the daemon before it left. One that is ended earlier leaves that
         to the next."""
-        return "event=engine.recovered" in self.daemon.log().rpartition("event=engine.loaded")[2]
+        return "engine.recovered" in self.daemon.log().rpartition("engine.loaded")[2]
 
     def leaves_nothing(self):
         """The daemon's own end takes the last of it along: what it keeps ready, its mount, its

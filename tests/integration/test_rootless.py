@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import tool_cases as cases
 from agxtest.server import wait_for
 from rootless_fixtures import *  # noqa: F403
 from rootless_fixtures import SUB, SUBS, USER, RootlessPlace, mounted, processes
@@ -73,6 +74,22 @@ def test_symlinks_of_root_are_followed_and_those_of_a_sandbox_are_not(stage, top
         words = stage.creating("web-2")
         stage.refuses("a sandbox may have made it", *words, option, f"{way}/a/etc:/etc2")
     stage.ok("sandbox", "delete", "web-1")
+
+
+def test_builtin_tools_read_what_is_the_user_s_and_change_nothing(stage):
+    home = stage.daemon.place.home
+    cases.fill(home)
+    for path in home.rglob("*"):
+        os.chown(path, USER, USER)
+    before = cases.look(home)
+    stage.create("web-1", *(word for tool in cases.TOOLS for word in ("--builtin-tool", tool)))
+    script = cases.reads(cases.COPIES | cases.CACHES)
+    assert stage.shell("web-1", f"{script}; echo same") == "same\n"
+    stage.shell("web-1", cases.harm())
+    assert stage.shell("web-1", "cat ~/.npm/_cacache/one ~/.codex/auth.json") == "harm\nharm\n"
+    assert cases.look(home) == before
+    stage.ok("sandbox", "delete", "web-1")
+    wait_for(lambda: not owned_by_subs(stage.native), "its files are gone")
 
 
 def test_its_root_is_confined(stage):

@@ -57,15 +57,15 @@ def test_symlink_that_a_sandbox_made_leads_no_source_astray(tmp_path, kind):
 
 def test_symlink_that_a_sandbox_made_leads_no_tool_astray(tmp_path):
     for stage, ground, held in both(tmp_path):
-        cache = stage.daemon.place.home / ".cache"
-        (cache / "uv").mkdir(parents=True)
-        ground.project = cache
+        uv = stage.daemon.place.home / ".local/share/uv"
+        (uv / "python").mkdir(parents=True)
+        ground.project = uv
         box = ground.sandbox(stage)
-        script = f"rmdir /project/uv && ln -s {ground.outside} /project/uv"
+        script = f"rmdir /project/python && ln -s {ground.outside} /project/python"
         assert stage.runs(box, "sh", "-c", script) == 0
-        text = outcome(stage, path="~/.cache/uv/etc/file", builtin_tools=["uv"])
+        text = outcome(stage, path=f"{uv}/python/etc/file", builtin_tools=["uv"])
         if held:
-            assert REFUSED in text and "'uv'" in text and str(cache / "uv") in text
+            assert REFUSED in text and "'uv'" in text and str(uv / "python") in text
         else:
             assert text == SECRET
 

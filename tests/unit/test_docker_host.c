@@ -18,6 +18,7 @@ struct world {
     struct agx_tools_host host;
     struct agx_binds binds;
     struct agx_pairs envs;
+    struct agx_tool_files files;
     struct agx_words tools;
 };
 
@@ -40,9 +41,11 @@ static void setup(struct world *w)
     (void)snprintf(w->runtime, sizeof(w->runtime), "%s/run", w->root);
     ASSERT_OK(mkdir(w->home, 0755));
     ASSERT_OK(mkdir(w->runtime, 0755));
-    w->host = (struct agx_tools_host){
-        .home = w->home, .sandbox_home = "/home/agbox", .runtime_dir = w->runtime, .uid = 1000
-    };
+    w->host = (struct agx_tools_host){ .home = w->home,
+                                       .sandbox_home = "/home/agbox",
+                                       .runtime_dir = w->runtime,
+                                       .uid = 1000,
+                                       .compat = true };
 }
 
 static void teardown(struct world *w)
@@ -51,6 +54,7 @@ static void teardown(struct world *w)
 
     agx_binds_done(&w->binds);
     agx_pairs_done(&w->envs);
+    agx_tool_files_done(&w->files);
     agx_words_done(&w->tools);
     ASSERT_OK(agx_path_remove_tree(tmp, w->root + strlen("/tmp/"), NULL));
 }
@@ -83,7 +87,8 @@ static int add_tools(struct world *w, struct agx_error **err)
 {
     const struct agx_sources_asker asker = { NULL, geteuid() };
 
-    return agx_tools_add(&w->tools, &w->host, &asker, &w->binds, &w->envs, err);
+    return agx_tools_add(&w->tools, &w->host, &asker,
+                         &(struct agx_tools_given){ &w->binds, &w->envs, &w->files }, err);
 }
 
 /* That target shows this path beneath the root. */
@@ -97,7 +102,7 @@ static void shows(const struct world *w, const char *target, const char *path, b
     ASSERT_INT(writable, b->writable);
 }
 
-/* ---- tools ---- */
+/* ---- tools in compatibility mode; test_tools.c has the others ---- */
 
 TEST(tools_show_what_the_host_has)
 {
@@ -154,20 +159,20 @@ TEST(tools_show_what_the_host_has)
 TEST(tools_warn_of_what_of_the_host_can_be_written)
 {
     static const char *const expected[] = {
-        "the builtin tool 'claude' gives write access to what the host has of: ~/.claude, "
+        "the builtin tool 'claude' lets the sandbox change or use, of the host: ~/.claude, "
         "~/.claude.json, the sound server (PulseAudio)",
-        "the builtin tool 'git' gives write access to what the host has of: the ssh-agent, "
+        "the builtin tool 'git' lets the sandbox change or use, of the host: the ssh-agent, "
         "~/.ssh/known_hosts",
     };
     struct agx_words warnings = { 0 };
     struct world w;
 
     setup(&w);
-    ASSERT_OK(agx_tools_warn(&w.tools, &warnings, NULL));
+    ASSERT_OK(agx_tools_warn(&w.tools, &w.host, &warnings, NULL));
     ASSERT_UINT(0, warnings.len);
     word(&w.tools, "claude");
     word(&w.tools, "git");
-    ASSERT_OK(agx_tools_warn(&w.tools, &warnings, NULL));
+    ASSERT_OK(agx_tools_warn(&w.tools, &w.host, &warnings, NULL));
     ASSERT_UINT(2, warnings.len);
     for (size_t i = 0; i < AGX_ARRAY_LEN(expected); i++)
         ASSERT_CSTR(expected[i], warnings.items[i]);

@@ -210,6 +210,7 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
         { "/data/boxes/web-1/0/fs/etc/hostname", "/etc/hostname", 0 },
         { "/src", "/work", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE },
         { "/ref", "/ref", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE | AGX_PLAN_READ_ONLY },
+        { "/cache", "/c", AGX_PLAN_IDMAP | AGX_PLAN_LAYERED | AGX_PLAN_READ_ONLY },
     };
     struct agx_plan_mount m;
     struct world w;
@@ -217,6 +218,8 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
     open_world(&w);
     ASSERT_OK(agx_binds_add(&w.shown.binds, "/src", "/work", true, NULL));
     ASSERT_OK(agx_binds_add(&w.shown.binds, "/ref", "/ref", false, NULL));
+    ASSERT_OK(agx_binds_add(&w.shown.binds, "/cache", "/c", false, NULL));
+    w.shown.binds.items[2].layered = true;
     compose(&w);
     ASSERT_UINT(AGX_ARRAY_LEN(want), w.plan.mounts.count);
     for (size_t i = 0; i < AGX_ARRAY_LEN(want); i++) {

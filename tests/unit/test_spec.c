@@ -298,6 +298,23 @@ TEST(spec_accept_checks_command_limits_and_tools)
     refuse(&s, "unknown builtin resource \"zz\"");
 }
 
+TEST(spec_has_parts_of_tools_but_not_where_tools_are_whole)
+{
+    struct agx_spec_host whole = host;
+    struct agx_error *err = NULL;
+    struct agx_spec s;
+
+    minimal(&s);
+    word(&s.builtin_tools, "claude");
+    word(&s.builtin_tools, "claude:settings");
+    ASSERT_OK(agx_spec_accept(&s, &host, NULL));
+    whole.whole_tools = true;
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_accept(&s, &whole, &err));
+    ASSERT_MESSAGE(err, "unknown builtin resource \"claude:settings\"");
+    agx_error_free(err);
+    agx_spec_done(&s);
+}
+
 TEST(spec_accept_checks_the_network)
 {
     struct agx_spec s;

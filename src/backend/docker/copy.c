@@ -3,6 +3,8 @@
  *
  *     STAT --> UPLOAD --> STAT of the next ... --> START
  *
+ * In the last STAT nothing is looked at, and the files of builtin tools are uploaded (op_files.c).
+ *
  * What the image has at a target decides where its content goes: the engine is asked first.
  */
 #include "backend/docker/op_up.h"
@@ -11,18 +13,15 @@
 
 #include "base/banned.h"
 
-/* Bits of a file's mode as the engine's language counts them. */
-#define GO_MODE_DIR (INT64_C(1) << 31)
-#define GO_MODE_SYMLINK (INT64_C(1) << 27)
-
 static const struct agx_copy *copy_of(const struct agx_docker_up *up)
 {
     return &up->task.sandbox.spec.copies[up->copy];
 }
 
-/* A header with base64 of JSON: name, size, mode, linkTarget. */
-static int read_stat(const char *header, int64_t *ret_mode, char **ret_link, struct agx_error **err)
+int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret_mode,
+                            char **ret_link, struct agx_error **err)
 {
+    const char *header = agx_docker_answer_header(answer, "X-Docker-Container-Path-Stat");
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_HTTP_HEAD_MAX);
     _cleanup_json_ json_t *stat = NULL;
     int r = agx_base64_decode(&text, agx_str_from(agx_text(header)), err);
@@ -52,16 +51,16 @@ static int ask_stat(struct agx_docker_up *up, const char *path, size_t hops, str
 }
 
 /* A link counts as what it leads to. */
-static void take_stat(struct agx_docker_up *up, size_t hops, const char *header,
+static void take_stat(struct agx_docker_up *up, size_t hops, const struct agx_docker_answer *answer,
                       struct agx_error **err)
 {
     _cleanup_free_ char *link = NULL;
     int64_t mode = 0;
 
-    if (read_stat(header, &mode, &link, err) < 0)
+    if (agx_docker_up_read_stat(answer, &mode, &link, err) < 0)
         return;
-    up->copy_target = mode & GO_MODE_DIR ? AGX_COPIES_DIRECTORY : AGX_COPIES_OTHER;
-    if (mode & GO_MODE_SYMLINK && link && hops < AGX_DOCKER_COPY_LINKS)
+    up->copy_target = mode & AGX_GO_MODE_DIR ? AGX_COPIES_DIRECTORY : AGX_COPIES_OTHER;
+    if (mode & AGX_GO_MODE_SYMLINK && link && hops < AGX_DOCKER_COPY_LINKS)
         (void)!ask_stat(up, link, hops + 1, err);
 }
 
@@ -74,8 +73,7 @@ static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_ans
         agx_error_freep(&error);
         up->copy_target = AGX_COPIES_MISSING;
     } else if (!error) {
-        take_stat(up, hops, agx_docker_answer_header(answer, "X-Docker-Container-Path-Stat"),
-                  &error);
+        take_stat(up, hops, answer, &error);
     }
     agx_step_fail(s, &error);
 }
@@ -84,10 +82,13 @@ int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
     struct agx_docker_up *up = agx_docker_up_of(s);
-    int r;
+    int r = 0;
 
-    if (up->copy == up->task.sandbox.spec.copies_len)
-        return agx_step_wait(s, 0, UP_START, err);
+    if (up->copy == up->task.sandbox.spec.copies_len) {
+        if (up->shown.files.len > 0)
+            r = agx_docker_up_give_files(up, err);
+        return agx_step_wait(s, r, UP_START, err);
+    }
     r = ask_stat(up, copy_of(up)->target, 0, err);
     return agx_step_wait(s, r, UP_UPLOAD, err);
 }

@@ -146,5 +146,5 @@ int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     r = check_disk(d, &spec->limits, err);
     for (size_t i = 0; r == 0 && i < spec->companions_len; i++)
         r = check_disk(d, &spec->companions[i].limits, err);
-    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, warnings, err);
+    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, &d->host.tools, warnings, err);
 }

@@ -374,7 +374,7 @@ static void plan_primary(struct agx_docker_up *up)
     r = agx_shown_start(&d->host, &up->task.sandbox,
                         d->maker.compat ? owner
                                         : agx_docker_exec_user(&d->maker, &up->parts[0].image),
-                        on_planned, up, &up->plan, &error);
+                        true, on_planned, up, &up->plan, &error);
     if (r == 0)
         agx_step_hold(&up->task.step);
     agx_step_fail(&up->task.step, &error);

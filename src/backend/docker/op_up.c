@@ -380,6 +380,7 @@ static void up_free(struct agx_task *t)
     agx_words_done(&up->hosts);
     agx_shown_done(&up->shown);
     agx_copies_close(up->copies);
+    agx_tool_files_wipe(&up->tar);
     agx_docker_names_done(&up->names);
     agx_docker_census_done(&up->found);
 }

@@ -70,6 +70,8 @@ struct agx_docker_up {
     size_t copy; /* which of the spec's copies is being made */
     enum agx_copies_target copy_target;
     struct agx_copies *copies;
+    struct agx_buf tar; /* of the tools' files, while it is uploaded */
+    size_t tar_at;
     uint64_t reach_until_ms;
     bool looked; /* since its main process was let go */
 };
@@ -111,7 +113,16 @@ bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error);
 /* There are two networks of its name, of which one is in use or none. True: the error, which is
  * taken then, says so, and FENCE follows again when only one is left. */
 bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error);
+/* op_files.c: a state's: the files of builtin tools are put into the primary, which was made. */
+int agx_docker_up_give_files(struct agx_docker_up *up, struct agx_error **err) AGX_MUST_CHECK;
+/* Bits of a file's mode as the engine's language counts them. */
+#define AGX_GO_MODE_DIR (INT64_C(1) << 31)
+#define AGX_GO_MODE_SYMLINK (INT64_C(1) << 27)
+
 /* copy.c */
+/* What the engine says of a path, in a header with base64 of JSON: name, size, mode, linkTarget. */
+int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret_mode,
+                            char **ret_link, struct agx_error **err) AGX_MUST_CHECK;
 int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err);
 int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err);
 void agx_docker_up_cancel_make(struct agx_docker_up *up);

@@ -76,5 +76,5 @@ int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct 
         r = check_ports(spec, err);
     for (size_t i = 0; r == 0 && i <= spec->companions_len; i++)
         r = agx_native_limits(n, spec, i, &limits, err);
-    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, warnings, err);
+    return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, &n->host.tools, warnings, err);
 }

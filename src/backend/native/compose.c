@@ -244,7 +244,8 @@ static int put_mounts(const struct agx_compose *c, struct list *out)
     }
     for (size_t i = 0; r == 0 && binds && i < binds->len; i++)
         r = add_mount(out, binds->items[i].source, binds->items[i].target,
-                      (c->shifted ? 0 : AGX_PLAN_IDMAP) | AGX_PLAN_RECURSIVE |
+                      (c->shifted ? 0 : AGX_PLAN_IDMAP) |
+                          (binds->items[i].layered ? AGX_PLAN_LAYERED : AGX_PLAN_RECURSIVE) |
                           (binds->items[i].writable ? 0 : AGX_PLAN_READ_ONLY),
                       agx_compose_bind_fd(c->cgroup, i));
     return r;

@@ -253,6 +253,7 @@ static void up_free(struct agx_task *t)
     free(up->parts);
     agx_native_up_drop_nest(up);
     agx_shown_done(&up->shown);
+    agx_tool_files_wipe(&up->tar);
     agx_words_done(&up->egress);
     agx_words_done(&up->hosts);
     agx_forward_sockets_done(&up->sockets);

@@ -69,7 +69,8 @@ struct agx_native_up {
     struct agx_shown shown;
     struct agx_resolve *resolve; /* while NAMES waits for it */
     struct agx_words egress, hosts;
-    size_t copy; /* which of the spec's copies is being made */
+    size_t copy; /* which of the spec's copies is being made; behind them: the tools' files */
+    struct agx_buf tar; /* of the tools' files */
     enum agx_copies_target copy_target;
     struct agx_native_unpack *unpack;
     struct agx_forward_sockets sockets; /* bound to its ports, until they are forwarded */
@@ -97,7 +98,14 @@ void agx_native_up_drop_nest(struct agx_native_up *up);
 /* up_start.c */
 int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_launch(struct agx_native_up *up);
+/* up_files.c: a state's: what the tools give becomes a tar for the sandbox's user. */
+int agx_native_up_pack_files(struct agx_native_up *up, struct agx_error **err) AGX_MUST_CHECK;
 /* up_copy.c */
+/* How many copies a sandbox that is made gets: the spec's, and the tools' files. */
+static inline size_t agx_native_up_copies(const struct agx_native_up *up)
+{
+    return !up->makes ? 0 : up->task.sandbox.spec.copies_len + (up->shown.files.len > 0 ? 1 : 0);
+}
 int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err);
 int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err);
 int agx_native_up_enter_made(struct agx_op *op, struct agx_error **err);

@@ -6,7 +6,8 @@
  *
  * PID 1 stands in its finished root and waits, so nothing of the sandbox runs meanwhile. What the
  * image has at a target decides where the content goes. agentix-unpack enters the sandbox and
- * unpacks the tar that backend/copies.h makes.
+ * unpacks the tar that backend/copies.h makes. Files of builtin tools come last, as one tar that is
+ * made at once (up_files.c).
  */
 #include "backend/native/op_up.h"
 
@@ -25,9 +26,12 @@
 
 enum { PUMP_BYTES = 64 << 10, COMPLAINT_MAX = 1024, USER_FD = 3, MOUNT_FD = 4 };
 
+/* NULL: the tools' files. */
 static const struct agx_copy *copy_of(const struct agx_native_up *up)
 {
-    return &up->task.sandbox.spec.copies[up->copy];
+    const struct agx_spec *spec = &up->task.sandbox.spec;
+
+    return up->copy < spec->copies_len ? &spec->copies[up->copy] : NULL;
 }
 
 /* ---- what is at the target ---- */
@@ -83,15 +87,11 @@ static void stat_done(struct agx_job *j, struct agx_error *error)
 
 static const struct agx_job_kind stat_kind = { .name = "stat", .run = run_stat, .done = stat_done };
 
-int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err)
+static int look_at_target(struct agx_native_up *up, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
-    struct stat_job *x;
+    struct stat_job *x = agx_new(struct stat_job);
     int r;
 
-    if (!up->makes || up->copy == up->task.sandbox.spec.copies_len)
-        return agx_step_wait(&up->task.step, 0, UP_MADE, err);
-    x = agx_new(struct stat_job);
     x->job.kind = &stat_kind;
     x->up = up;
     x->pid = up->box->state.parts[0].init.pid;
@@ -102,6 +102,17 @@ int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err)
         stat_free(x);
     else
         agx_step_hold(&up->task.step);
+    return r;
+}
+
+int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err)
+{
+    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    int r;
+
+    if (up->copy >= agx_native_up_copies(up))
+        return agx_step_wait(&up->task.step, 0, UP_MADE, err);
+    r = copy_of(up) ? look_at_target(up, err) : agx_native_up_pack_files(up, err);
     return agx_step_wait(&up->task.step, r, UP_UNPACK, err);
 }
 
@@ -112,7 +123,9 @@ struct agx_native_unpack {
     struct agx_native_up *up; /* NULL: nobody waits for it */
     struct agx_native *native;
     struct agx_child *child;
-    struct agx_copies *copies;
+    struct agx_copies *copies; /* NULL: what is in `tar` is unpacked */
+    struct agx_buf tar;
+    size_t tar_at;
     struct agx_error *error;
     int tar_fd, complaint_fd;
     uv_poll_t poll;
@@ -121,6 +134,13 @@ struct agx_native_unpack {
     uint8_t buf[PUMP_BYTES];
 };
 
+static void unpack_free(struct agx_native_unpack *x)
+{
+    agx_tool_files_wipe(&x->tar);
+    explicit_bzero(x->buf, sizeof(x->buf));
+    free(x);
+}
+
 static void settle(struct agx_native_unpack *x)
 {
     if (x->child || x->polls)
@@ -128,7 +148,7 @@ static void settle(struct agx_native_unpack *x)
     agx_error_free(x->error);
     agx_closep(&x->complaint_fd);
     agx_native_released(x->native);
-    free(x);
+    unpack_free(x);
 }
 
 static void on_poll_closed(uv_handle_t *h)
@@ -152,6 +172,20 @@ static void hang_up(struct agx_native_unpack *x)
 
 static void on_writable(uv_poll_t *h, int status, int events);
 
+/* As agx_copies_read(). */
+static ssize_t next_bytes(struct agx_native_unpack *x)
+{
+    const struct agx_str left = agx_str_skip(agx_buf_peek(&x->tar), x->tar_at);
+    const size_t n = AGX_MIN(left.len, sizeof(x->buf));
+
+    if (x->copies)
+        return agx_copies_read(x->copies, x->buf, sizeof(x->buf));
+    if (n > 0)
+        memcpy(x->buf, left.ptr, n);
+    x->tar_at += n;
+    return (ssize_t)n;
+}
+
 /* Bytes from the source to the program, as long as both go along. */
 static void pump(struct agx_native_unpack *x)
 {
@@ -159,7 +193,7 @@ static void pump(struct agx_native_unpack *x)
         ssize_t n;
 
         if (x->at == x->len) {
-            n = agx_copies_read(x->copies, x->buf, sizeof(x->buf));
+            n = next_bytes(x);
             if (n == -AGX_UNAVAILABLE) {
                 (void)uv_poll_stop(&x->poll);
                 return;
@@ -229,9 +263,11 @@ static void on_unpacked(void *user, const struct agx_child_status *status)
         const struct agx_copy *c = copy_of(up);
 
         explain(x, status);
-        if (x->error)
+        if (x->error && c)
             (void)agx_error_wrap(&x->error, -(int)x->error->code, "copy '%s' to '%s'", c->source,
                                  c->target);
+        else if (x->error)
+            (void)agx_error_wrap(&x->error, -(int)x->error->code, "copy files of builtin tools");
         up->unpack = NULL;
         up->copy++;
         agx_step_fail(&up->task.step, &x->error);
@@ -256,6 +292,7 @@ static int spawn(struct agx_native_unpack *x, int tar, int complaint, struct agx
 {
     struct agx_native_up *up = x->up;
     const struct agx_native_box *box = up->box;
+    const struct agx_copy *c = copy_of(up);
     _cleanup_close_ int mounts = open_mounts(box->state.parts[0].init.pid, err);
     const struct agx_child_fd fds[] = { { tar, STDIN_FILENO },
                                         { complaint, STDERR_FILENO },
@@ -268,7 +305,7 @@ static int spawn(struct agx_native_unpack *x, int tar, int complaint, struct agx
                                  "--mnt-ns",
                                  mount_fd,
                                  "--into",
-                                 agx_copies_unpack_at(copy_of(up), up->copy_target),
+                                 c ? agx_copies_unpack_at(c, up->copy_target) : "/",
                                  NULL };
     const struct agx_child_params p = { .file = x->native->unpack_path,
                                         .argv = argv,
@@ -283,7 +320,7 @@ static int spawn(struct agx_native_unpack *x, int tar, int complaint, struct agx
     return agx_child_start(x->native->base.loop, &p, on_unpacked, x, &x->child, err);
 }
 
-static int begin(struct agx_native_unpack *x, struct agx_error **err)
+static int open_bytes(struct agx_native_unpack *x, struct agx_error **err)
 {
     const struct agx_copies_request q = { .copy = copy_of(x->up),
                                           .there = x->up->copy_target,
@@ -291,6 +328,17 @@ static int begin(struct agx_native_unpack *x, struct agx_error **err)
                                           .more = on_more,
                                           .asker = { x->native->host.sources,
                                                      (uid_t)x->up->task.sandbox.owner_uid } };
+
+    if (q.copy)
+        return agx_copies_open(x->native->base.loop, x->native->copies_pool, &q, x, &x->copies,
+                               err);
+    x->tar = x->up->tar;
+    x->up->tar = (struct agx_buf){ 0 };
+    return 0;
+}
+
+static int begin(struct agx_native_unpack *x, struct agx_error **err)
+{
     _cleanup_close_ int tar = -1, complaint = -1;
     int tars[2], complaints[2];
     int r;
@@ -304,9 +352,7 @@ static int begin(struct agx_native_unpack *x, struct agx_error **err)
     complaint = complaints[1];
     x->complaint_fd = complaints[0];
     if ((r = agx_fd_set_nonblock(x->complaint_fd, true, err)) < 0 ||
-        (r = agx_fd_set_nonblock(x->tar_fd, true, err)) < 0 ||
-        (r = agx_copies_open(x->native->base.loop, x->native->copies_pool, &q, x, &x->copies,
-                             err)) < 0)
+        (r = agx_fd_set_nonblock(x->tar_fd, true, err)) < 0 || (r = open_bytes(x, err)) < 0)
         return r;
     return spawn(x, tar, complaint, err);
 }
@@ -325,7 +371,7 @@ int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
         agx_copies_close(x->copies);
         agx_closep(&x->tar_fd);
         agx_closep(&x->complaint_fd);
-        free(x);
+        unpack_free(x);
         return agx_step_wait(&up->task.step, r, UP_STAT, err);
     }
     (void)uv_poll_init(agx_loop_uv(x->native->base.loop), &x->poll, x->tar_fd);

@@ -191,8 +191,8 @@ static int get_shown(struct agx_native_up *up, struct agx_error **err)
 
     if (!agx_shown_is_needed(spec))
         return 0;
-    r = agx_shown_start(&up->native->host, &up->task.sandbox, NULL, on_shown, up, &up->shown_job,
-                        err);
+    r = agx_shown_start(&up->native->host, &up->task.sandbox, NULL, up->makes, on_shown, up,
+                        &up->shown_job, err);
     if (r == 0)
         agx_step_hold(&up->task.step);
     return r;
@@ -434,7 +434,7 @@ static int describe(struct agx_native_up *up, struct agx_native_state *s, struct
     int r;
 
     s->network = up->task.sandbox.spec.network;
-    s->made = !up->makes || up->task.sandbox.spec.copies_len == 0;
+    s->made = agx_native_up_copies(up) == 0;
     s->subnet = up->nest->subnet;
     r = up->makes ? agx_binds_list(&up->shown.binds, &s->sources, err) : 0;
     if (r < 0)

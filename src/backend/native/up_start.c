@@ -181,7 +181,7 @@ static int launch_part(struct agx_native_up *up, size_t i, struct agx_error **er
                                    .compat = n->compat,
                                    .first = up->makes,
                                    .shifted = n->rootless != NULL,
-                                   .at_once = i > 0 || !up->makes || spec->copies_len == 0 };
+                                   .at_once = i > 0 || agx_native_up_copies(up) == 0 };
     const struct agx_launch_params params = { .init_path = n->init_path,
                                               .plan = &plan,
                                               .user_fd = box->nest->members[i].user_fd,
