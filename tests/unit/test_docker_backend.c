@@ -407,6 +407,31 @@ TEST(a_create_whose_container_goes_when_it_was_taken_up_makes_it_again)
     close_world();
 }
 
+TEST(a_create_that_makes_its_container_again_copies_again)
+{
+    struct agx_copy *c;
+    char source[128];
+
+    open_world();
+    add_image();
+    (void)snprintf(source, sizeof(source), "%s/instance", w.dir);
+    ASSERT_OK(agx_spec_add_copy(&w.sb.spec, &c, NULL));
+    ASSERT_OK(agx_text_set(&c->source, source, NULL));
+    ASSERT_OK(agx_text_set(&c->target, "/instance", NULL));
+    when("HEAD", "/containers/c2/archive", 404, "", 0);
+    when("PUT", "/containers/c2/archive", 200, "", 0);
+    when("POST", "/networks/create", 201, "{\"Id\":\"n2\"}", 0);
+    when("POST", "/containers/create", 201, "{\"Id\":\"c2\"}", 0);
+    when("POST", "/containers/c2/start", 409,
+         "{\"message\":\"container is marked for removal and cannot be started\"}", 1);
+    when("GET", "/containers/c2/json", 200, "{\"State\":{\"Status\":\"exited\",\"ExitCode\":6}}",
+         0);
+    ASSERT_INT(AGX_FAILED_PRECONDITION, test_backend_do(w.b, &w.sb, AGX_DO_CREATE).code);
+    ASSERT_UINT(2, count("POST /v1.41/containers/create"));
+    ASSERT_UINT(2, count("PUT /v1.41/containers/c2/archive"));
+    close_world();
+}
+
 TEST(a_create_that_finds_a_container_on_its_way_out_makes_another)
 {
     open_world();

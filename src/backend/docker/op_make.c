@@ -58,6 +58,7 @@ int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err)
         agx_step_pause(s, AGX_DOCKER_REMOVE_AGAIN_MS);
     agx_docker_after_cancel(up->box);
     begin_removal(up, 0, on_cleaned);
+    up->copy = 0;
     up->reach_until_ms = 0;
     if (agx_docker_ready_is(up->names.network)) { /* the next round has another */
         agx_docker_names_done(&up->names);
