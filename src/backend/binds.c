@@ -70,6 +70,8 @@ int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec, struc
         const struct agx_mount *m = &spec->mounts[i];
 
         r = agx_binds_add(b, m->source, m->target, m->writable, err);
+        if (r == 0)
+            b->items[b->len - 1].suid = m->suid == AGX_SUID_ALLOW;
     }
     return r;
 }
@@ -134,6 +136,15 @@ void agx_binds_log_changed(const struct agx_binds *b, const struct agx_words *li
             AGX_LOG(AGX_LOG_INFO, "source.changed", AGX_F_STR("sandbox", sandbox_id),
                     AGX_F_STR("source", now->source), AGX_F_STR("target", target));
     }
+}
+
+bool agx_binds_need_suid_guard(const struct agx_binds *b)
+{
+    for (size_t i = 0; i < b->len; i++) {
+        if (b->items[i].writable && !b->items[i].suid)
+            return true;
+    }
+    return false;
 }
 
 const struct agx_bind *agx_binds_at(const struct agx_binds *b, const char *target)

@@ -9,6 +9,7 @@ struct agx_bind {
     bool writable;
     struct agx_hostpath from; /* the source, once it was opened */
     bool layered;             /* a directory below a layer of the sandbox's own; not writable */
+    bool suid;                /* files there may get the setuid and setgid bits */
 };
 
 struct agx_binds {
@@ -26,6 +27,9 @@ int agx_binds_add(struct agx_binds *b, const char *source, const char *target, b
 /* All mounts of a spec. */
 int agx_binds_add_mounts(struct agx_binds *b, const struct agx_spec *spec,
                          struct agx_error **err) AGX_MUST_CHECK;
+
+/* Is there one that the host would have setuid programs from? */
+bool agx_binds_need_suid_guard(const struct agx_binds *b);
 
 /* What appears at that target, or NULL. */
 const struct agx_bind *agx_binds_at(const struct agx_binds *b, const char *target);

@@ -81,17 +81,22 @@ static int add_mount(void *into, const char *value, struct agx_error **err)
 {
     struct agx_str host, path, more;
     struct agx_mount *m = NULL;
+    const bool is_cut = cut(value, &host, &path, &more),
+               suid = is_cut && more.ptr && agx_str_eq(more, AGX_STR("writable,suid=allow"));
     int r;
 
-    if (!cut(value, &host, &path, &more) || (more.ptr && !agx_str_eq(more, AGX_STR("writable"))))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no HOST:PATH[:writable]", value);
+    if (!is_cut || (more.ptr && !suid && !agx_str_eq(more, AGX_STR("writable"))))
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "'%s' is no HOST:PATH[:writable[,suid=allow]]", value);
     r = agx_spec_add_mount(into, &m, err);
     if (r == 0)
         r = set_source(&m->source, host, err);
     if (r == 0)
         r = set_text(&m->target, path, err);
-    if (r == 0)
+    if (r == 0) {
         m->writable = more.ptr != NULL;
+        m->suid = suid ? AGX_SUID_ALLOW : AGX_SUID_DENY;
+    }
     return r;
 }
 

@@ -54,6 +54,7 @@
     F(READ_ONLY)                                                                                   \
     F(IDMAP)     /* ids on disk are those inside; else what is mapped is base + id */              \
     F(RECURSIVE) /* with what is mounted below the source */                                       \
+    F(NO_SUID)   /* no file there gets the setuid or setgid bit */                                 \
     F(LAYERED)   /* a directory, below a layer of the sandbox's own: what is written there stays   \
                     there, in `writable`. The source is READ_ONLY, and not RECURSIVE */
 

@@ -198,6 +198,7 @@ static int append_lists(struct agx_spec *s, const struct agx_spec *from, struct 
             (r = agx_text_set(&m->target, from->mounts[i].target, err)) < 0)
             return r;
         m->writable = from->mounts[i].writable;
+        m->suid = from->mounts[i].suid;
     }
     for (size_t i = 0; r == 0 && i < from->copies_len; i++) {
         struct agx_copy *c = NULL;

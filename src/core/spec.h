@@ -14,9 +14,17 @@
 /* A duration that is not there, unlike one of zero. */
 #define AGX_NS_UNSET INT64_MIN
 
+/* What a writable mount has of the setuid and setgid bits of files. */
+enum agx_suid {
+    AGX_SUID_DENY,  /* none is set */
+    AGX_SUID_ALLOW, /* as anywhere in the sandbox */
+    AGX_SUID_COUNT,
+};
+
 struct agx_mount {
     char *source, *target;
     bool writable;
+    int32_t suid; /* enum agx_suid */
 };
 
 struct agx_copy {

@@ -168,6 +168,9 @@ static int check_mounts(struct agx_spec *s, const struct agx_spec_host *host,
         if ((r = check_homes(m->source, m->target, "mount", err)) == 0 &&
             (r = check_source("mount", &m->source, host, err)) == 0)
             r = check_target(s, "mount", &m->target, host, err);
+        if (r == 0 && (m->suid < 0 || m->suid >= AGX_SUID_COUNT))
+            r = invalid(err, "suid of mount \"%s\" must be deny or allow, got %" PRId32, m->target,
+                        m->suid);
     }
     return r;
 }

@@ -133,6 +133,13 @@ static int read_network(struct reader *r, const struct agx_yaml_node *n, void *t
     return read_choice(r, n, names, AGX_NETWORK_COUNT, to);
 }
 
+static int read_suid(struct reader *r, const struct agx_yaml_node *n, void *to)
+{
+    static const char *const names[AGX_SUID_COUNT] = { "deny", "allow" };
+
+    return read_choice(r, n, names, AGX_SUID_COUNT, to);
+}
+
 static int read_words(struct reader *r, const struct agx_yaml_node *n, void *to)
 {
     const struct agx_yaml_node *item;
@@ -204,6 +211,7 @@ static int read_mount(struct reader *r, const struct agx_yaml_node *n)
         { "source", read_text, offsetof(struct agx_mount, source) },
         { "target", read_text, offsetof(struct agx_mount, target) },
         { "writable", read_bool, offsetof(struct agx_mount, writable) },
+        { "suid", read_suid, offsetof(struct agx_mount, suid) },
     };
     struct agx_mount *m = NULL;
     int rc = agx_spec_add_mount(r->spec, &m, r->walk.err);

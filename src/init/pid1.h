@@ -8,10 +8,12 @@
  *     cmd.h       commands, and which file does what for them
  *     mover.c     a thread for each command's output
  *     spawn.c     a process becomes a command
+ *     suid.h      calls that would set the setuid or setgid bit
  *     plan.h      the way into a sandbox without an engine; nest.h: its namespaces
  *
- * Everything but the movers is the main thread's. It never waits for anything but epoll_wait(),
- * opens no path once user code may run, and allocates nothing: every table has a fixed size.
+ * Everything but the movers and suid.c is the main thread's. It never waits for anything but
+ * epoll_wait(), opens no path once user code may run, and allocates nothing: every table has a
+ * fixed size.
  */
 #ifndef AGX_INIT_PID1_H
 #define AGX_INIT_PID1_H

@@ -2,6 +2,7 @@
 #include "init/plan.h"
 
 #include "base/fd.h"
+#include "init/suid.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -250,7 +251,7 @@ static void become_pid1(struct agx_planned *p)
  * /dev/null. */
 static void leave_descriptors(struct agx_planned *p)
 {
-    int *const kept[] = { &p->report_fd, &p->log_fds[0], &p->log_fds[1] };
+    int *const kept[] = { &p->report_fd, &p->log_fds[0], &p->log_fds[1], &p->suid_fd };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), at = AGX_INIT_CONTROL_FD;
     bool done = null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0;
 
@@ -279,6 +280,7 @@ const struct agx_planned *agx_plan_run(int plan_fd)
 
     p->cloned_fd = -1;
     p->report_fd = -1;
+    p->suid_fd = -1;
     errno = EINVAL;
     if (!read_plan(plan_fd, &p->plan)) {
         dprintf(2, "agentix-init: no plan\n");
@@ -305,5 +307,7 @@ const struct agx_planned *agx_plan_run(int plan_fd)
         agx_report_await_go(p->report_fd);
     }
     leave_descriptors(p);
+    if (p->suid_fd >= 0 && !agx_suid_serve(p->suid_fd))
+        agx_plan_fail(p, AGX_STAGE_CONTROL, "/proc");
     return p;
 }

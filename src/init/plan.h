@@ -8,9 +8,9 @@
  *     plan_user.c   PID 1: its user in /etc/passwd
  *     plan_power.c  PID 1: what it and all below it may do
  *
- * One process at a time, one thread, no allocation but from the kernel. No code of the sandbox runs
- * before the end, so that nobody inside changes what was looked at. The first failure ends it, and
- * is told with its stage.
+ * One process at a time, one thread (plan_power.c may begin that of init/suid.h), no allocation but
+ * from the kernel. No code of the sandbox runs before the end, so that nobody inside changes what
+ * was looked at. The first failure ends it, and is told with its stage.
  */
 #ifndef AGX_INIT_PLAN_H
 #define AGX_INIT_PLAN_H
@@ -33,6 +33,7 @@ struct agx_planned {
     int writable, devices;
     int mounts[PLAN_MOUNTS_MAX];
     int log_fds[2]; /* of the main process: data and index, or -1 */
+    int suid_fd;    /* told of calls that would set the setuid or setgid bit, or -1 */
 };
 
 /* Returns in PID 1 alone, in a root that is ready: after GO, where the plan wants that. No
@@ -50,6 +51,6 @@ void agx_plan_layer(struct agx_planned *p);
 void agx_plan_hide(const struct agx_planned *p);
 void agx_plan_list_user(const struct agx_planned *p);
 void agx_plan_mount(const struct agx_planned *p);
-void agx_plan_give_up_power(const struct agx_planned *p);
+void agx_plan_give_up_power(struct agx_planned *p);
 
 #endif

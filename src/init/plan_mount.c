@@ -6,6 +6,8 @@
  */
 #include "init/plan.h"
 
+#include "init/suid.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
@@ -130,7 +132,7 @@ static int open_target(const char *target, bool dir)
     return open_inside(path);
 }
 
-static void mount_one(const struct agx_planned *p, int fd, const char *target)
+static void mount_one(const struct agx_planned *p, int fd, const char *target, uint32_t flags)
 {
     struct stat from, at;
     int to = -1;
@@ -144,8 +146,25 @@ static void mount_one(const struct agx_planned *p, int fd, const char *target)
         agx_plan_fail(p, AGX_STAGE_MOUNT, target);
     if (move_mount(fd, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         agx_plan_fail(p, AGX_STAGE_MOUNT, target);
+    if (!(flags & AGX_PLAN_NO_SUID))
+        agx_suid_allow(fd);
     (void)close(to);
     (void)close(fd);
+}
+
+/* The sandbox's own: its files are nobody else's. */
+static void allow_own_suid(void)
+{
+    static const char *const own[] = { "/", "/dev/shm" };
+
+    for (size_t i = 0; i < AGX_ARRAY_LEN(own); i++) {
+        int fd = open(own[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+            continue;
+        agx_suid_allow(fd);
+        (void)close(fd);
+    }
 }
 
 void agx_plan_mount(const struct agx_planned *p)
@@ -154,6 +173,7 @@ void agx_plan_mount(const struct agx_planned *p)
     struct agx_plan_mount m;
 
     (void)umask(022);
+    allow_own_suid();
     for (size_t i = 0; agx_plan_mount_next(&mounts, &m); i++)
-        mount_one(p, p->mounts[i], m.target.ptr);
+        mount_one(p, p->mounts[i], m.target.ptr, m.flags);
 }

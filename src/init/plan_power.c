@@ -6,6 +6,8 @@
  */
 #include "init/plan.h"
 
+#include "init/suid.h"
+
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
@@ -72,14 +74,47 @@ static void filter_calls(const struct agx_planned *p)
         agx_plan_fail(p, AGX_STAGE_SECCOMP, NULL);
 }
 
-void agx_plan_give_up_power(const struct agx_planned *p)
+static bool has_mount_without_suid(const struct agx_planned *p)
 {
+    struct agx_init_list mounts = p->plan.mounts;
+    struct agx_plan_mount m;
+
+    while (agx_plan_mount_next(&mounts, &m)) {
+        if (m.flags & AGX_PLAN_NO_SUID)
+            return true;
+    }
+    return false;
+}
+
+/* The thread begins before there is any filter, which would be its own, too. */
+static void begin_suid(const struct agx_planned *p)
+{
+    if (!agx_suid_start(p->plan.caps))
+        agx_plan_fail(p, AGX_STAGE_SECCOMP, "setuid bits: a thread");
+}
+
+static void filter_suid(struct agx_planned *p)
+{
+    p->suid_fd = agx_suid_install();
+    if (p->suid_fd < 0)
+        agx_plan_fail(p, AGX_STAGE_SECCOMP,
+                      errno == EINVAL ? "setuid bits: this takes Linux 5.19" : "setuid bits");
+}
+
+void agx_plan_give_up_power(struct agx_planned *p)
+{
+    const bool suid = has_mount_without_suid(p);
+
     /* Else everybody inside had the keys of who started the daemon. */
     (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     bound_capabilities(p);
     if ((p->plan.flags & AGX_PLAN_NO_NEW_PRIVS) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         agx_plan_fail(p, AGX_STAGE_CAPS, "no_new_privs");
+    if (suid)
+        begin_suid(p);
     filter_calls(p);
+    if (suid)
+        filter_suid(p);
     drop_capabilities(p);
     /* New ids may have made us dumpable: then code of the sandbox could trace us. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)

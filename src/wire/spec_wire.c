@@ -63,6 +63,7 @@ static void pack_files(struct agx_pack *p, spec_pb *m, const struct agx_spec *s)
         m->mounts[i]->source = agx_pack_text(s->mounts[i].source);
         m->mounts[i]->target = agx_pack_text(s->mounts[i].target);
         m->mounts[i]->writable = s->mounts[i].writable;
+        m->mounts[i]->suid = (Agbox__V1__MountSuid)s->mounts[i].suid;
     }
     m->copies =
         agx_pack_messages(p, &agbox__v1__copy_spec__descriptor, s->copies_len, &m->n_copies);
@@ -183,6 +184,7 @@ static int unpack_mounts(struct agx_unpack *u, const spec_pb *m, struct agx_spec
         if (r < 0)
             break;
         mount->writable = m->mounts[i]->writable;
+        mount->suid = (int32_t)m->mounts[i]->suid;
         r = agx_unpack_text(u, m->mounts[i]->source, &mount->source);
         if (r == 0)
             r = agx_unpack_text(u, m->mounts[i]->target, &mount->target);

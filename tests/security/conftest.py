@@ -11,7 +11,7 @@ sys.path[:0] = [str(TESTS / "support" / "py"), str(TESTS / "integration")]
 
 from agxtest.fixtures import *  # noqa: F403, E402 (the path comes first)
 from escapes import World  # noqa: E402
-from inside import STAGES, mount_of, neighbour  # noqa: E402
+from inside import STAGES, mount_of, neighbour, writable_mount_of  # noqa: E402
 
 
 def pytest_configure(config):
@@ -37,6 +37,12 @@ def fixture_stage(tmp_path_factory):
 def fixture_box(stage, world):
     """With a directory of the host's that is only to be read."""
     return stage.ready(mounts=[mount_of(world)])
+
+
+@pytest.fixture(name="writing_box", scope="session")
+def fixture_writing_box(stage, world):
+    """And with one that may be written."""
+    return stage.ready(mounts=[mount_of(world), writable_mount_of(world)])
 
 
 @pytest.fixture(name="neighbour", scope="session")

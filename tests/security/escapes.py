@@ -31,6 +31,8 @@ class Attempt:
     guards: tuple = ()
     # Where one name of the probe's is several attempts.
     label: str = ""
+    # In a sandbox that may write to a directory of the host's.
+    writes: bool = False
 
     def __str__(self):
         return self.label or self.name
@@ -42,6 +44,12 @@ MOUNTING = ("seccomp", "capabilities")
 INIT = ("dumpable", "user-namespace")
 NET = ("net-namespace",)
 IPC = ("ipc-namespace",)
+# Calls by which a file gets the setuid or setgid bit.
+SUID_CALLS = (
+    *("chmod", "setgid", "directory", "fchmod", "fchmodat", "fchmodat2", "proc", "creat", "open"),
+    *("openat", "openat2", "tmpfile", "mknod", "mknodat"),
+    *("swapped-link", "swapped-descriptor", "swapped-text"),
+)
 
 ATTEMPTS = [
     Attempt("host-file", "{secret}", guards=("root",)),
@@ -138,6 +146,12 @@ ATTEMPTS = [
     Attempt("sysv-shm", "{ipc_key}", guards=IPC),
     Attempt("sysv-messages", "{ipc_key}", guards=IPC),
     Attempt("message-queue", "{queue}", guards=IPC),
+    # What is left in a mount gives power to whoever runs it on the host.
+    *(
+        Attempt(f"left-{how}", "{left}", ("native",), guards=("suid",), writes=True)
+        for how in SUID_CALLS
+    ),
+    Attempt("left-capabilities", "{left}", ("native",), guards=("capabilities",), writes=True),
 ]
 
 
@@ -186,6 +200,8 @@ class World:
             shutil.copy(PROBE, place / "probe-setuid")
             (place / "probe-setuid").chmod(0o4755)
             os.mknod(place / "device", 0o020666, os.makedev(1, 11))
+        self.left = top / "left"
+        self.left.mkdir()
         (self.shared / "link").symlink_to(secret)
         (self.shared / "kept").write_text("as it was")
         (self.shared / "kept").chmod(0o666)
@@ -204,6 +220,7 @@ class World:
             "device": top / "device",
             "link": self.shared / "link",
             "kept": self.shared / "kept",
+            "left": self.left,
             "mounted_setuid": self.shared / "probe-setuid",
             "mounted_device": self.shared / "device",
             "pid": self.process.pid,

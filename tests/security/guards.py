@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 
-from inside import PLACES, NativeStage, mount_of, said
+from inside import PLACES, NativeStage, mounts_for, said
 
 GUARDS = (
     "seccomp",
@@ -18,6 +18,7 @@ GUARDS = (
     "devices",
     "root",
     "mount-attributes",
+    "suid",
     "dumpable",
     "descriptors",
     "environment",
@@ -50,10 +51,10 @@ class GuardedStage(NativeStage):
         self.kept = {}
         super().__init__(directory, {"init": init})
 
-    def without(self, guards):
-        """A sandbox in which these are off."""
+    def without(self, guards, attempt):
+        """A sandbox for the attempt in which these are off."""
         (self.place / "off").write_text(left_out(guards))
-        return self.ready(mounts=[mount_of(self.world)])
+        return self.ready(mounts=mounts_for(self.world, attempt))
 
     def attempt(self, box, attempt):
         run = self.client.run(box, "/probe", attempt.name, self.world.argument(attempt, **PLACES))
@@ -62,7 +63,7 @@ class GuardedStage(NativeStage):
     def succeeds(self, attempt, off):
         """In a sandbox of its own, for it may change it. What it said where it does not."""
         with self.device_more() if "devices" in off else contextlib.nullcontext():
-            box = self.without(off)
+            box = self.without(off, attempt)
             status, output = self.attempt(box, attempt)
             self.client.deleted(box)
         return status == 0, output
@@ -77,7 +78,8 @@ class GuardedStage(NativeStage):
 
     def is_held(self, attempt, off):
         """In a sandbox that is kept: whoever comes next finds it as it was."""
-        if off not in self.kept:
-            self.kept[off] = self.without(off)
-        status, output = self.attempt(self.kept[off], attempt)
+        kind = off, attempt.writes
+        if kind not in self.kept:
+            self.kept[kind] = self.without(off, attempt)
+        status, output = self.attempt(self.kept[kind], attempt)
         return status == 1, output

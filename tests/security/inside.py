@@ -14,12 +14,13 @@ from escapes import PROBE
 IMAGE = "agx-probe:1"
 PIDS = 200  # a fork bomb should not have to be a large one
 # Where these stand in the image.
-SHARED = "/shared"
+SHARED, LEFT = "/shared", "/left"
 PLACES = {
     "setuid": "/probe-setuid",
     "device": "/device",
     "link": f"{SHARED}/link",
     "kept": f"{SHARED}/kept",
+    "left": LEFT,
     "mounted_setuid": f"{SHARED}/probe-setuid",
     "mounted_device": f"{SHARED}/device",
 }
@@ -29,6 +30,15 @@ CALL_S = 180  # says when a hang is one, no more: some commands take all that th
 
 def mount_of(world):
     return {"source": str(world.shared), "target": SHARED}
+
+
+def writable_mount_of(world):
+    return {"source": str(world.left), "target": LEFT, "writable": True}
+
+
+def mounts_for(world, attempt):
+    """Most attempts are made where nothing of the host can be written."""
+    return [mount_of(world)] + ([writable_mount_of(world)] if attempt.writes else [])
 
 
 def said(stage, run):

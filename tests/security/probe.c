@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct probe *const tables[] = { probes_files, probes_kernel, probes_init,
-                                              probes_net,   probes_ipc,    probes_hogs };
+static const struct probe *const tables[] = { probes_files, probes_kernel, probes_init, probes_net,
+                                              probes_ipc,   probes_hogs,   probes_suid };
 
 bool probe_say(bool succeeded, const char *what)
 {

@@ -29,6 +29,7 @@ extern const struct probe probes_init[];
 extern const struct probe probes_net[];
 extern const struct probe probes_ipc[];
 extern const struct probe probes_hogs[];
+extern const struct probe probes_suid[];
 
 /* Prints what came of it; returns `succeeded`. errno is said where it did not. */
 bool probe_say(bool succeeded, const char *what);

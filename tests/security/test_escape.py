@@ -14,11 +14,12 @@ MINE = [a for a in ATTEMPTS if BACKEND in a.backends]
 
 @pytest.mark.parametrize("attempt", MINE, ids=str)
 @pytest.mark.usefixtures("neighbour")
-def test_attempt_is_held(stage, box, world, attempt):
+def test_attempt_is_held(request, stage, world, attempt):
     """First without a guard, where it must succeed: an attempt that cannot would prove nothing."""
     if not attempt.needs or Path(attempt.needs).exists():
         status, output = unguarded(world, attempt)
         assert status == 0, f"it does not even succeed unguarded: {output}"
+    box = request.getfixturevalue("writing_box" if attempt.writes else "box")
     run = stage.client.run(box, "/probe", attempt.name, world.argument(attempt, **PLACES))
     assert run.exit_code == 1, said(stage, run)
 

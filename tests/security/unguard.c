@@ -10,6 +10,7 @@
  *     seccomp capabilities no-new-privs masks read-only     not in the plan
  *     root                      what `root` beside us names, a path of the host, is mounted inside
  *     sys shm                   the host's /sys, /dev/shm is mounted over the sandbox's
+ *     suid                      the setuid and setgid bits are set wherever they are asked for
  *     mount-attributes          what is mounted is as it is on the host: to be written, with
  *                               devices and set-user-id programs
  *     sources                   sources are mounted by their paths, not by their descriptors
@@ -158,6 +159,23 @@ static void swap_paths(void)
         die("swap");
 }
 
+/* The same mounts, on which files may have any mode. */
+static void allow_suid(struct agx_plan *p)
+{
+    static uint8_t bytes[LIST_MAX];
+    struct agx_init_list mounts = p->mounts;
+    struct agx_plan_mount m;
+    size_t n = 0;
+
+    if (mounts.bytes.len > sizeof(bytes))
+        die("mounts");
+    while (agx_plan_mount_next(&mounts, &m)) {
+        m.flags &= ~AGX_PLAN_NO_SUID;
+        n += agx_plan_mount_put(bytes + n, sizeof(bytes) - n, &m);
+    }
+    p->mounts.bytes = agx_str_bytes(bytes, n);
+}
+
 static void change_plan(struct agx_plan *p)
 {
     static char root[PATH_MAX];
@@ -174,6 +192,8 @@ static void change_plan(struct agx_plan *p)
         p->frozen = (struct agx_init_list){ 0 };
     if (is_off("sources"))
         mount_by_path(p);
+    if (is_off("suid"))
+        allow_suid(p);
     read_beside("root", root, sizeof(root));
     if (is_off("root"))
         add_mount(p, root, root, 0);

@@ -68,6 +68,7 @@ static inline int wire_spec(struct agx_spec *s)
     WIRE_TRY(agx_text_set(&mount->source, "/srv/data", NULL));
     WIRE_TRY(agx_text_set(&mount->target, "/data", NULL));
     mount->writable = true;
+    mount->suid = AGX_SUID_ALLOW;
     WIRE_TRY(agx_spec_add_copy(s, &copy, NULL));
     WIRE_TRY(agx_text_set(&copy->source, "~/code", NULL));
     WIRE_TRY(agx_text_set(&copy->target, "/workspace", NULL));
@@ -118,6 +119,7 @@ static inline void wire_same_files(const struct agx_spec *a, const struct agx_sp
         ASSERT_CSTR(agx_text(a->mounts[i].source), agx_text(b->mounts[i].source));
         ASSERT_CSTR(agx_text(a->mounts[i].target), agx_text(b->mounts[i].target));
         ASSERT_INT(a->mounts[i].writable, b->mounts[i].writable);
+        ASSERT_INT(a->mounts[i].suid, b->mounts[i].suid);
     }
     ASSERT_UINT(a->copies_len, b->copies_len);
     for (size_t i = 0; i < a->copies_len; i++) {

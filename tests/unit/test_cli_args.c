@@ -189,10 +189,10 @@ TEST(create_options_become_the_spec)
     ASSERT_INT(AGX_EXIT_GOING,
                CREATE(&o, "--image", "debian:12", "--sandbox-id", "abcd", "--label", "a=b",
                       "--env=K=V", "--idle-ttl", "0", "--mount", "/h:/c:writable", "--mount",
-                      "/h2:/c2", "--copy", "~/x:/y", "--port", "8080:80", "--port", "53:5353/udp",
-                      "--egress", "10.0.0.0/8:443", "--cpu-limit", "1.5", "--memory-limit", "1g",
-                      "--disk-limit", "2g", "--gpus", "all", "--builtin-tool", "git", "--timeout",
-                      "5s", "--", "sleep", "9"));
+                      "/h2:/c2", "--mount", "/h3:/c3:writable,suid=allow", "--copy", "~/x:/y",
+                      "--port", "8080:80", "--port", "53:5353/udp", "--egress", "10.0.0.0/8:443",
+                      "--cpu-limit", "1.5", "--memory-limit", "1g", "--disk-limit", "2g", "--gpus",
+                      "all", "--builtin-tool", "git", "--timeout", "5s", "--", "sleep", "9"));
     ASSERT_CSTR("debian:12", s->image);
     ASSERT_CSTR("abcd", o.request.sandbox_id);
     ASSERT_CSTR("b", agx_pairs_get(&s->labels, "a"));
@@ -200,6 +200,8 @@ TEST(create_options_become_the_spec)
     ASSERT_INT(0, s->idle_ttl_ns);
     ASSERT_TRUE(s->mounts[0].writable && !s->mounts[1].writable);
     ASSERT_CSTR("/c2", s->mounts[1].target);
+    ASSERT_TRUE(s->mounts[0].suid == AGX_SUID_DENY && s->mounts[2].suid == AGX_SUID_ALLOW);
+    ASSERT_TRUE(s->mounts[2].writable);
     ASSERT_CSTR("~/x", s->copies[0].source);
     ASSERT_UINT(8080, s->ports[0].host_port);
     ASSERT_UINT(80, s->ports[0].container_port);
@@ -235,6 +237,8 @@ TEST(create_options_that_are_wrong_are_a_mistake)
     EXPECT_MISTAKE("--image", "i", "--mount", "/h:/c:readable");
     EXPECT_MISTAKE("--image", "i", "--mount", "/h:/c:writable:x");
     EXPECT_MISTAKE("--image", "i", "--mount", ":/c");
+    EXPECT_MISTAKE("--image", "i", "--mount", "/h:/c:suid=allow");
+    EXPECT_MISTAKE("--image", "i", "--mount", "/h:/c:writable,suid=maybe");
     EXPECT_MISTAKE("--image", "i", "--copy", "/h:/c:writable");
     EXPECT_MISTAKE("--image", "i", "--port", "80");
     EXPECT_MISTAKE("--image", "i", "--port", "80:80/icmp");

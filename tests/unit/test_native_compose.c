@@ -3,6 +3,7 @@
 #include "backend/native/etc.h"
 #include "tests/support/test.h"
 
+#include <linux/capability.h>
 #include <sys/resource.h>
 
 struct world {
@@ -208,9 +209,10 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
         { "/data/boxes/web-1/0/fs/etc/hosts", "/etc/hosts", 0 },
         { "/data/boxes/web-1/0/fs/etc/resolv.conf", "/etc/resolv.conf", 0 },
         { "/data/boxes/web-1/0/fs/etc/hostname", "/etc/hostname", 0 },
-        { "/src", "/work", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE },
+        { "/src", "/work", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE | AGX_PLAN_NO_SUID },
         { "/ref", "/ref", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE | AGX_PLAN_READ_ONLY },
         { "/cache", "/c", AGX_PLAN_IDMAP | AGX_PLAN_LAYERED | AGX_PLAN_READ_ONLY },
+        { "/own", "/own", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE },
     };
     struct agx_plan_mount m;
     struct world w;
@@ -220,6 +222,8 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
     ASSERT_OK(agx_binds_add(&w.shown.binds, "/ref", "/ref", false, NULL));
     ASSERT_OK(agx_binds_add(&w.shown.binds, "/cache", "/c", false, NULL));
     w.shown.binds.items[2].layered = true;
+    ASSERT_OK(agx_binds_add(&w.shown.binds, "/own", "/own", true, NULL));
+    w.shown.binds.items[3].suid = true;
     compose(&w);
     ASSERT_UINT(AGX_ARRAY_LEN(want), w.plan.mounts.count);
     for (size_t i = 0; i < AGX_ARRAY_LEN(want); i++) {
@@ -228,6 +232,25 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
         ASSERT_STR(agx_str_from(want[i].target), m.target);
         ASSERT_UINT(want[i].flags, m.flags);
     }
+    close_world(&w);
+}
+
+TEST(compose_takes_the_capabilities_of_files_where_the_host_would_see_them)
+{
+    const uint64_t of_files = UINT64_C(1) << CAP_SETFCAP | UINT64_C(1) << CAP_MKNOD,
+                   chown = UINT64_C(1) << CAP_CHOWN;
+    struct world w;
+
+    open_world(&w);
+    w.c.caps = of_files | chown;
+    ASSERT_OK(agx_binds_add(&w.shown.binds, "/ref", "/ref", false, NULL));
+    ASSERT_OK(agx_binds_add(&w.shown.binds, "/own", "/own", true, NULL));
+    w.shown.binds.items[1].suid = true;
+    compose(&w);
+    ASSERT_UINT(of_files | chown, w.plan.caps);
+    ASSERT_OK(agx_binds_add(&w.shown.binds, "/src", "/work", true, NULL));
+    compose(&w);
+    ASSERT_UINT(chown, w.plan.caps);
     close_world(&w);
 }
 

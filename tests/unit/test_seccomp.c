@@ -1,18 +1,15 @@
 /*
- * The filter is asked what it would say of a call, by an interpreter of its few instructions: so
- * each answer is seen for what it is, on any kernel, and nothing happens. Then the kernel takes it.
+ * The filter is asked what it would say of a call (tests/support/bpf.h); nothing happens. Then the
+ * kernel takes it.
  */
 #include "backend/native/seccomp.h"
 
 #include "backend/native/caps.h"
 #include "backend/native/seccomp_internal.h"
-#include "tests/support/test.h"
+#include "tests/support/bpf.h"
 
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/sched.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdlib.h>
@@ -21,14 +18,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#endif
-
-#define REFUSED(fault) (SECCOMP_RET_ERRNO | (unsigned)(fault))
 
 struct program {
     struct agx_buf bytes;
@@ -41,60 +30,16 @@ static void compile(struct program *p)
     ASSERT_UINT(0, p->bytes.len % sizeof(struct sock_filter));
 }
 
-static bool jumps(const struct sock_filter *i, uint32_t a)
-{
-    switch (BPF_OP(i->code)) {
-    case BPF_JEQ:
-        return a == i->k;
-    case BPF_JGT:
-        return a > i->k;
-    case BPF_JGE:
-        return a >= i->k;
-    case BPF_JSET:
-        return (a & i->k) != 0;
-    default:
-        FAIL("jump %#x", i->code);
-    }
-}
-
 /* What the kernel would do. */
 static uint32_t verdict(const struct program *p, const struct seccomp_data *data)
 {
-    const struct sock_filter *code = (const void *)p->bytes.data;
-    size_t n = p->bytes.len / sizeof(*code);
-    uint32_t a = 0;
-
-    for (size_t at = 0; at < n; at++) {
-        const struct sock_filter *i = &code[at];
-
-        switch (BPF_CLASS(i->code)) {
-        case BPF_LD:
-            ASSERT_UINT(BPF_LD | BPF_W | BPF_ABS, i->code);
-            ASSERT_TRUE(i->k % 4 == 0 && i->k < sizeof(*data));
-            memcpy(&a, (const char *)data + i->k, sizeof(a));
-            break;
-        case BPF_ALU:
-            ASSERT_UINT(BPF_ALU | BPF_AND | BPF_K, i->code);
-            a &= i->k;
-            break;
-        case BPF_JMP:
-            if (BPF_OP(i->code) == BPF_JA)
-                at += i->k;
-            else
-                at += jumps(i, a) ? i->jt : i->jf;
-            break;
-        case BPF_RET:
-            return i->k;
-        default:
-            FAIL("instruction %#x", i->code);
-        }
-    }
-    FAIL("the program does not end");
+    return test_bpf_run((const void *)p->bytes.data, p->bytes.len / sizeof(struct sock_filter),
+                        data);
 }
 
 static uint32_t says(const struct program *p, int number, uint64_t first)
 {
-    const struct seccomp_data data = { .nr = number, .arch = ARCH, .args = { first } };
+    const struct seccomp_data data = { .nr = number, .arch = TEST_BPF_ARCH, .args = { first } };
 
     return verdict(p, &data);
 }
@@ -133,8 +78,8 @@ TEST(filter_refuses_each_refused_call_with_its_errno)
 
     compile(&p);
     for (size_t i = 0; i < agx_seccomp_n_refusals; i++)
-        ASSERT_TRUE(
-            expect(&p, agx_seccomp_refusals[i].names, REFUSED(agx_seccomp_refusals[i].fault)) > 0);
+        ASSERT_TRUE(expect(&p, agx_seccomp_refusals[i].names,
+                           TEST_BPF_REFUSED(agx_seccomp_refusals[i].fault)) > 0);
     agx_buf_done(&p.bytes);
 }
 
@@ -153,9 +98,9 @@ TEST(filter_refuses_the_ways_out)
 
     compile(&p);
     for (size_t i = 0; i < AGX_ARRAY_LEN(never); i++)
-        ASSERT_UINT(REFUSED(EPERM), says(&p, never[i], 0));
-    ASSERT_UINT(REFUSED(ENOSYS), says(&p, SYS_clone3, 0));
-    ASSERT_UINT(REFUSED(ENOSYS), says(&p, SYS_io_uring_setup, 0));
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, never[i], 0));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_clone3, 0));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_io_uring_setup, 0));
     agx_buf_done(&p.bytes);
 }
 
@@ -173,12 +118,12 @@ TEST(filter_refuses_new_namespaces_and_allows_threads)
     ASSERT_UINT(SECCOMP_RET_ALLOW, says(&p, SYS_clone, thread));
     ASSERT_UINT(SECCOMP_RET_ALLOW, says(&p, SYS_unshare, CLONE_FILES | CLONE_FS));
     for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++) {
-        ASSERT_UINT(REFUSED(EPERM), says(&p, SYS_clone, kinds[i] | SIGCHLD));
-        ASSERT_UINT(REFUSED(EPERM), says(&p, SYS_clone, kinds[i] | thread));
-        ASSERT_UINT(REFUSED(EPERM), says(&p, SYS_unshare, kinds[i]));
-        ASSERT_UINT(REFUSED(EPERM), says(&p, SYS_unshare, UINT64_C(1) << 40 | kinds[i]));
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_clone, kinds[i] | SIGCHLD));
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_clone, kinds[i] | thread));
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_unshare, kinds[i]));
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_unshare, UINT64_C(1) << 40 | kinds[i]));
     }
-    ASSERT_UINT(REFUSED(EPERM), says(&p, SYS_unshare, CLONE_NEWTIME));
+    ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_unshare, CLONE_NEWTIME));
     agx_buf_done(&p.bytes);
 }
 
@@ -191,11 +136,11 @@ TEST(filter_allows_sockets_of_common_families_only)
         bool common =
             family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
 
-        ASSERT_UINT(common ? SECCOMP_RET_ALLOW : REFUSED(EAFNOSUPPORT),
+        ASSERT_UINT(common ? SECCOMP_RET_ALLOW : TEST_BPF_REFUSED(EAFNOSUPPORT),
                     says(&p, SYS_socket, family));
     }
     /* The kernel looks at 32 bits: those above must not hide a family. */
-    ASSERT_UINT(REFUSED(ENOSYS), says(&p, SYS_socket, UINT64_C(1) << 32 | AF_VSOCK));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_socket, UINT64_C(1) << 32 | AF_VSOCK));
     agx_buf_done(&p.bytes);
 }
 
@@ -206,8 +151,8 @@ TEST(filter_allows_a_few_personalities)
     compile(&p);
     ASSERT_UINT(SECCOMP_RET_ALLOW, says(&p, SYS_personality, 0xffffffff));
     ASSERT_UINT(SECCOMP_RET_ALLOW, says(&p, SYS_personality, ADDR_NO_RANDOMIZE));
-    ASSERT_UINT(REFUSED(ENOSYS), says(&p, SYS_personality, READ_IMPLIES_EXEC));
-    ASSERT_UINT(REFUSED(ENOSYS), says(&p, SYS_personality, MMAP_PAGE_ZERO));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_personality, READ_IMPLIES_EXEC));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_personality, MMAP_PAGE_ZERO));
     agx_buf_done(&p.bytes);
 }
 
@@ -217,7 +162,7 @@ TEST(filter_lets_calls_that_it_does_not_know_be_absent)
 
     compile(&p);
     for (int number = 480; number < 2000; number += 7)
-        ASSERT_UINT(REFUSED(ENOSYS), says(&p, number, 0));
+        ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, number, 0));
     agx_buf_done(&p.bytes);
 }
 

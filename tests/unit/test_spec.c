@@ -157,6 +157,25 @@ TEST(spec_accept_refuses_bad_mounts_in_the_order_of_the_checks)
     }
 }
 
+TEST(spec_accept_knows_two_ways_of_setuid_bits_in_mounts)
+{
+    for (int32_t suid = -1; suid <= AGX_SUID_COUNT; suid++) {
+        struct agx_spec s;
+
+        minimal(&s);
+        mount(&s, "/real/one", "/first");
+        s.mounts[0].suid = suid;
+        if (suid < 0)
+            refuse(&s, "suid of mount \"/first\" must be deny or allow, got -1");
+        else if (suid == AGX_SUID_COUNT)
+            refuse(&s, "suid of mount \"/first\" must be deny or allow, got 2");
+        else {
+            ASSERT_OK(agx_spec_accept(&s, &host, NULL));
+            agx_spec_done(&s);
+        }
+    }
+}
+
 TEST(spec_accept_refuses_bad_copies_in_the_order_of_the_checks)
 {
     static const struct {
@@ -363,6 +382,7 @@ static void fill(struct agx_spec *s)
     minimal(s);
     mount(s, "/a", "/b");
     s->mounts[0].writable = true;
+    s->mounts[0].suid = AGX_SUID_ALLOW;
     copy(s, "/c", "/d");
     word(&s->copies[0].exclude_patterns, "*.o");
     port(s, 1, 2, AGX_PROTOCOL_SCTP);
@@ -398,6 +418,7 @@ TEST(spec_copy_shares_nothing_and_keeps_all)
     ASSERT_CSTR("debian:12", t.image);
     ASSERT_CSTR("/b", t.mounts[0].target);
     ASSERT_TRUE(t.mounts[0].writable);
+    ASSERT_INT(AGX_SUID_ALLOW, t.mounts[0].suid);
     ASSERT_CSTR("*.o", t.copies[0].exclude_patterns.items[0]);
     ASSERT_INT(AGX_PROTOCOL_SCTP, t.ports[0].protocol);
     c = &t.companions[0];

@@ -31,7 +31,7 @@ TEST(spec_yaml_reads_every_key)
 
     take(&s, "image: debian:12\n"
              "mounts:\n"
-             "  - {source: ~/src, target: /src, writable: yes}\n"
+             "  - {source: ~/src, target: /src, writable: yes, suid: allow}\n"
              "  - source: /data\n"
              "    target: /data\n"
              "copies:\n"
@@ -71,7 +71,9 @@ TEST(spec_yaml_reads_every_key)
     ASSERT_UINT(2, s.mounts_len);
     ASSERT_CSTR("~/src", s.mounts[0].source);
     ASSERT_TRUE(s.mounts[0].writable);
+    ASSERT_INT(AGX_SUID_ALLOW, s.mounts[0].suid);
     ASSERT_FALSE(s.mounts[1].writable);
+    ASSERT_INT(AGX_SUID_DENY, s.mounts[1].suid);
     ASSERT_CSTR("build", s.copies[0].exclude_patterns.items[1]);
     ASSERT_UINT(8080, s.ports[0].host_port);
     ASSERT_INT(AGX_PROTOCOL_UDP, s.ports[0].protocol);
@@ -188,6 +190,7 @@ TEST(spec_yaml_refuses_what_it_does_not_know)
         { "mounts: [x]\n", "expected a mapping" },
         { "mounts: {}\n", "expected a list" },
         { "mounts: [{writable: maybe}]\n", "expected true or false" },
+        { "mounts: [{suid: maybe}]\n", "unknown word 'maybe'" },
         { "mounts: [{writable: 'yes'}]\n", "expected true or false" },
         { "ports: [{host_port: -1}]\n", "expected a whole number" },
         { "ports: [{host_port: 4294967296}]\n", "expected a whole number" },

@@ -22,3 +22,8 @@ uint64_t agx_caps_kept(void)
         /* Port 80. */
         BIT(CAP_NET_BIND_SERVICE);
 }
+
+uint64_t agx_caps_of_files(void)
+{
+    return BIT(CAP_SETFCAP) | BIT(CAP_MKNOD);
+}

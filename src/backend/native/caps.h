@@ -12,4 +12,8 @@
  * command that runs as root; for any other user only the bounding set. */
 uint64_t agx_caps_kept(void);
 
+/* Those by which a file is made that gives power to who runs or opens it: not where the host sees
+ * the file. */
+uint64_t agx_caps_of_files(void);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include "backend/native/compose.h"
 
+#include "backend/native/caps.h"
 #include "base/limits_native.h"
 
 #include <limits.h>
@@ -229,6 +230,15 @@ uint32_t agx_compose_bind_fd(const struct agx_cgroup_entry *cgroup, size_t bind)
     return AGX_COMPOSE_FD_CGROUP + (cgroup->dir_fd >= 0) + (uint32_t)(cgroup->n_tasks + bind);
 }
 
+static uint32_t flags_of_bind(const struct agx_bind *b)
+{
+    if (b->layered)
+        return AGX_PLAN_LAYERED | AGX_PLAN_READ_ONLY;
+    if (!b->writable)
+        return AGX_PLAN_RECURSIVE | AGX_PLAN_READ_ONLY;
+    return AGX_PLAN_RECURSIVE | (b->suid ? 0 : AGX_PLAN_NO_SUID);
+}
+
 /* Its own files of these come first: a mount of the spec may stand over them. */
 static int put_mounts(const struct agx_compose *c, struct list *out)
 {
@@ -244,9 +254,7 @@ static int put_mounts(const struct agx_compose *c, struct list *out)
     }
     for (size_t i = 0; r == 0 && binds && i < binds->len; i++)
         r = add_mount(out, binds->items[i].source, binds->items[i].target,
-                      (c->shifted ? 0 : AGX_PLAN_IDMAP) |
-                          (binds->items[i].layered ? AGX_PLAN_LAYERED : AGX_PLAN_RECURSIVE) |
-                          (binds->items[i].writable ? 0 : AGX_PLAN_READ_ONLY),
+                      (c->shifted ? 0 : AGX_PLAN_IDMAP) | flags_of_bind(&binds->items[i]),
                       agx_compose_bind_fd(c->cgroup, i));
     return r;
 }
@@ -322,6 +330,14 @@ static uint32_t flags_of(const struct agx_compose *c, const struct agx_pairs *en
            (c->cgroup->dir_fd >= 0 ? AGX_PLAN_CGROUP2 : 0) | (c->shifted ? AGX_PLAN_SHIFTED : 0);
 }
 
+/* A file's capabilities count on the host as its setuid bit does. */
+static uint64_t caps_of(const struct agx_compose *c)
+{
+    const bool guarded = !c->companion && agx_binds_need_suid_guard(&c->shown->binds);
+
+    return guarded ? c->caps & ~agx_caps_of_files() : c->caps;
+}
+
 static int encode(const struct agx_plan *p, struct agx_buf *out, struct agx_error **err)
 {
     const size_t n = agx_plan_encode(p, NULL, 0);
@@ -362,7 +378,7 @@ static int write_plan(const struct agx_compose *c, const struct agx_pairs *envs,
         .masked = peek(&l->masked),
         .frozen = peek(&l->frozen),
         .hostname = hostname_of(c),
-        .caps = c->caps,
+        .caps = caps_of(c),
         .seccomp = c->seccomp,
         .rlimits = peek(&l->rlimits),
         .user = agx_str_from(c->image->config.user ? c->image->config.user : "0"),
