@@ -92,6 +92,15 @@ static int add(void **items, size_t *len, size_t size, const char *what, struct 
     return 0;
 }
 
+bool agx_spec_needs_suid_guard(const struct agx_spec *s)
+{
+    for (size_t i = 0; i < s->mounts_len; i++) {
+        if (s->mounts[i].writable && s->mounts[i].suid != AGX_SUID_ALLOW)
+            return true;
+    }
+    return false;
+}
+
 int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret, struct agx_error **err)
 {
     int r = add((void **)&s->mounts, &s->mounts_len, sizeof(**ret), "mounts", err);

@@ -102,6 +102,9 @@ void agx_spec_done(struct agx_spec *s);
 int agx_spec_copy(struct agx_spec *to, const struct agx_spec *from,
                   struct agx_error **err) AGX_MUST_CHECK;
 
+/* Has it a writable mount where setuid bits are not allowed? */
+bool agx_spec_needs_suid_guard(const struct agx_spec *s);
+
 /* Each adds an element with nothing in it; *ret is borrowed until the next add.
  * -AGX_INVALID_ARGUMENT past AGX_SPEC_ITEMS_MAX. */
 int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret,

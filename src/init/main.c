@@ -2,7 +2,8 @@
  * main.c: agentix-init: options, the main process, the loop.
  *
  *     agentix-init [--control pidfd|stdio] [--user USER] [--groups LIST] [--keep-home]
- *                  [--await-user MS] [--await-go] [--commands N] [-- COMMAND ARGUMENT...]
+ *                  [--await-user MS] [--await-go] [--commands N] [--no-suid]
+ *                  [-- COMMAND ARGUMENT...]
  *     agentix-init --gate FD PROGRAM [ARGUMENT...]
  *     agentix-init --hold FD
  *     agentix-init --nests FD [SETTING=VALUE...]
@@ -18,6 +19,7 @@
 #include "init/hold.h"
 #include "init/nest.h"
 #include "init/plan.h"
+#include "init/suid.h"
 #include "base/user.h"
 
 #include <fcntl.h>
@@ -42,7 +44,7 @@ enum {
 };
 
 struct options {
-    bool stdio, keep_home;
+    bool stdio, keep_home, no_suid;
     bool await_go; /* the main process waits until the daemon says so */
     const char *user, *groups, *cwd;
     unsigned commands;
@@ -118,6 +120,8 @@ static void parse_options(struct options *o, int argc, char **argv)
             o->keep_home = true;
         else if (strcmp(argv[i], "--await-go") == 0)
             o->await_go = true;
+        else if (strcmp(argv[i], "--no-suid") == 0)
+            o->no_suid = true;
         else if (take_option(o, argv[i], argv[i + 1]))
             i++;
         else
@@ -456,6 +460,8 @@ int main(int argc, char **argv)
         take_plan(o, agx_plan_run(take_descriptor(argv[2])));
     else
         parse_options(o, argc, argv);
+    if (o->no_suid && !agx_suid_forbid())
+        die_errno("filter system calls");
     settle_descriptors();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 we are that anyway */
     agx_cmds_init(&pid1, o->commands);

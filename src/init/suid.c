@@ -212,7 +212,9 @@ bool agx_suid_start(uint64_t caps)
 int agx_suid_install(void)
 {
     struct sock_filter code[SUID_FILTER_MAX];
-    const struct sock_fprog prog = { .len = (unsigned short)agx_suid_filter(code), .filter = code };
+    const struct sock_fprog prog = {
+        .len = (unsigned short)agx_suid_filter(SECCOMP_RET_USER_NOTIF, code), .filter = code
+    };
 
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                         SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,

@@ -33,9 +33,13 @@ enum {
 
 /* ---- suid_filter.c ---- */
 
-/* The instructions; as many as are returned. All other calls it allows, but for openat2, whose mode
- * is in memory, where a filter cannot look: that one is not there. */
-size_t agx_suid_filter(struct sock_filter out[SUID_FILTER_MAX]);
+/* The instructions, with this answer to those calls; as many as are returned. All other calls it
+ * allows, but for openat2 and io_uring, whose modes are in memory, where a filter cannot look: these
+ * are not there. */
+size_t agx_suid_filter(uint32_t action, struct sock_filter out[SUID_FILTER_MAX]);
+/* In a container of an engine, whose PID 1 may not look into other processes: nobody sets the bits,
+ * anywhere. For the calling thread and all that it starts. False: errno. */
+bool agx_suid_forbid(void);
 
 /* ---- suid.c ---- */
 

@@ -8,6 +8,7 @@
 #include <linux/audit.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 
@@ -52,14 +53,15 @@ static const struct {
 #define IF_ANY(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, (skip))
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
 
-/* Calls of other tables are for the filter of the sandbox to end, which stands beside this one. */
-size_t agx_suid_filter(struct sock_filter out[SUID_FILTER_MAX])
+/* Calls of other tables are not there: a native sandbox ends who makes them, engines allow both. */
+size_t agx_suid_filter(uint32_t action, struct sock_filter out[SUID_FILTER_MAX])
 {
     size_t n = 0;
 
     ADD(LOAD(offsetof(struct seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0),
         RETURN(SECCOMP_RET_ERRNO | ENOSYS), LOAD(offsetof(struct seccomp_data, nr)),
-        IF_EQ(SYS_openat2, 1), RETURN(SECCOMP_RET_ERRNO | ENOSYS));
+        IF_EQ(SYS_openat2, 1), RETURN(SECCOMP_RET_ERRNO | ENOSYS), IF_EQ(SYS_io_uring_setup, 1),
+        RETURN(SECCOMP_RET_ERRNO | ENOSYS));
 #ifdef __X32_SYSCALL_BIT
     ADD(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, __X32_SYSCALL_BIT, 0, 1),
         RETURN(SECCOMP_RET_ERRNO | ENOSYS));
@@ -70,9 +72,19 @@ size_t agx_suid_filter(struct sock_filter out[SUID_FILTER_MAX])
         ADD(IF_EQ(calls[i].number, asks ? 6 : 4));
         if (asks)
             ADD(LOAD_ARG(calls[i].flags), IF_ANY(CREATES, 3));
-        ADD(LOAD_ARG(calls[i].mode), IF_ANY(SUID_BITS, 1), RETURN(SECCOMP_RET_USER_NOTIF),
+        ADD(LOAD_ARG(calls[i].mode), IF_ANY(SUID_BITS, 1), RETURN(action),
             RETURN(SECCOMP_RET_ALLOW));
     }
     ADD(RETURN(SECCOMP_RET_ALLOW));
     return n;
+}
+
+bool agx_suid_forbid(void)
+{
+    struct sock_filter code[SUID_FILTER_MAX];
+    const struct sock_fprog prog = {
+        .len = (unsigned short)agx_suid_filter(SECCOMP_RET_ERRNO | EPERM, code), .filter = code
+    };
+
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) == 0;
 }

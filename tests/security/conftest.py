@@ -45,6 +45,12 @@ def fixture_writing_box(stage, world):
     return stage.ready(mounts=[mount_of(world), writable_mount_of(world)])
 
 
+@pytest.fixture(name="allowing_box", scope="session")
+def fixture_allowing_box(stage, world):
+    """And leave there what it likes."""
+    return stage.ready(mounts=[writable_mount_of(world) | {"suid": "MOUNT_SUID_ALLOW"}])
+
+
 @pytest.fixture(name="neighbour", scope="session")
 def fixture_neighbour(stage, world):
     """Attempts know where it is."""

@@ -147,11 +147,8 @@ ATTEMPTS = [
     Attempt("sysv-messages", "{ipc_key}", guards=IPC),
     Attempt("message-queue", "{queue}", guards=IPC),
     # What is left in a mount gives power to whoever runs it on the host.
-    *(
-        Attempt(f"left-{how}", "{left}", ("native",), guards=("suid",), writes=True)
-        for how in SUID_CALLS
-    ),
-    Attempt("left-capabilities", "{left}", ("native",), guards=("capabilities",), writes=True),
+    *(Attempt(f"left-{how}", "{left}", guards=("suid",), writes=True) for how in SUID_CALLS),
+    Attempt("left-capabilities", "{left}", guards=("capabilities",), writes=True),
 ]
 
 

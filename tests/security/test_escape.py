@@ -33,3 +33,10 @@ def test_signals_to_init_do_no_more_than_end_the_sandbox(stage):
     assert run.exit_code == 0, said(stage, run)
     assert stage.runs(victim, "true") == 0
     stage.client.deleted(victim)
+
+
+@pytest.mark.parametrize("attempt", [a for a in MINE if "suid" in a.guards], ids=str)
+def test_bits_are_set_in_a_mount_that_allows_it(stage, allowing_box, world, attempt):
+    """So it is the guard that holds them elsewhere, on an engine too."""
+    run = stage.client.run(allowing_box, "/probe", attempt.name, world.argument(attempt, **PLACES))
+    assert run.exit_code == 0, said(stage, run)

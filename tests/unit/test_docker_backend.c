@@ -687,6 +687,44 @@ TEST(what_the_engine_cannot_give_is_refused_by_name_once_it_is_known)
     close_world();
 }
 
+/* What a backend of that kind says of the world's sandbox. */
+static void warns(enum agx_docker_control control, bool compat, const char *words)
+{
+    _cleanup_(agx_words_done) struct agx_words warnings = { 0 };
+    struct agx_docker_config c = AGX_DOCKER_CONFIG_INIT;
+
+    test_backend_close(w.b);
+    c.target = "unix:///nowhere";
+    c.state_dir = w.dir;
+    c.init_path = "/init";
+    c.control = control;
+    c.compat = compat;
+    c.isolation = AGX_DOCKER_ISOLATION_OFF;
+    ASSERT_OK(agx_backend_docker_open(w.loop, &c, &w.b, NULL));
+    ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, &warnings, NULL));
+    ASSERT_UINT(words ? 1 : 0, warnings.len);
+    if (words)
+        ASSERT_NOT_NULL(strstr(warnings.items[0], words));
+}
+
+TEST(who_can_leave_setuid_programs_is_warned_of)
+{
+    struct agx_mount *m;
+
+    open_world();
+    warns(AGX_DOCKER_CONTROL_PIDFD, true, NULL);
+    ASSERT_OK(agx_spec_add_mount(&w.sb.spec, &m, NULL));
+    warns(AGX_DOCKER_CONTROL_PIDFD, true, NULL);
+    m->writable = true;
+    warns(AGX_DOCKER_CONTROL_PIDFD, true, "compatibility mode");
+    warns(AGX_DOCKER_CONTROL_ENGINE, false, "docker.control: engine");
+    warns(AGX_DOCKER_CONTROL_PIDFD, false, NULL);
+    warns(AGX_DOCKER_CONTROL_STDIO, false, NULL);
+    m->suid = AGX_SUID_ALLOW;
+    warns(AGX_DOCKER_CONTROL_PIDFD, true, NULL);
+    close_world();
+}
+
 TEST(an_instance_is_kept_and_one_that_is_none_is_refused)
 {
     struct agx_docker_config c = AGX_DOCKER_CONFIG_INIT;

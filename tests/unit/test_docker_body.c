@@ -314,6 +314,27 @@ TEST(primary_with_mounts_holds_its_main_process_until_they_were_compared)
     teardown(&w);
 }
 
+TEST(primary_that_may_write_to_the_host_leaves_no_powers_there)
+{
+    struct world w;
+
+    setup(&w, &ours);
+    ASSERT_OK(agx_binds_add(&w.binds, "/ref", "/ref", false, NULL));
+    ASSERT_OK(agx_binds_add(&w.binds, "/own", "/own", true, NULL));
+    w.binds.items[1].suid = true;
+    primary_has(&w, "HostConfig/CapDrop", "['NET_RAW','MKNOD','AUDIT_WRITE']");
+    primary_has(&w, "Entrypoint",
+                "['/.agentix-init', '--control', 'pidfd', '--user', '0', '--await-go']");
+    ASSERT_OK(agx_binds_add(&w.binds, "/src", "/a", true, NULL));
+    primary_has(&w, "HostConfig/CapDrop", "['NET_RAW','MKNOD','AUDIT_WRITE','SETFCAP','FSETID']");
+    primary_has(&w, "Entrypoint",
+                "['/.agentix-init', '--control', 'pidfd', '--user', '0', '--await-go',"
+                " '--no-suid']");
+    w.frame.maker = &compat;
+    primary_has(&w, "HostConfig/CapDrop", "null");
+    teardown(&w);
+}
+
 static void port(struct agx_spec *s, uint32_t container, uint32_t on_host, int32_t protocol)
 {
     struct agx_port *p = NULL;

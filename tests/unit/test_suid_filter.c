@@ -20,7 +20,7 @@ static uint32_t says(int number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
                                        .arch = TEST_BPF_ARCH,
                                        .args = { a, b, c, d } };
     struct sock_filter code[SUID_FILTER_MAX];
-    size_t n = agx_suid_filter(code);
+    size_t n = agx_suid_filter(SECCOMP_RET_USER_NOTIF, code);
 
     ASSERT_TRUE(n > 0 && n <= SUID_FILTER_MAX);
     return test_bpf_run(code, n, &data);
@@ -83,11 +83,12 @@ TEST(suid_filter_hears_of_files_that_are_made_with_them)
     ASSERT_UINT(SECCOMP_RET_ALLOW, says_mode(SYS_openat, 3, O_RDWR | O_TRUNC, 07777));
 }
 
-TEST(suid_filter_knows_no_openat2_and_allows_all_others)
+TEST(suid_filter_knows_neither_openat2_nor_io_uring_and_allows_all_others)
 {
     ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(SYS_openat2, 0, 0, 0, 0));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(SYS_io_uring_setup, 0, 0, 0, 0));
     for (int number = 0; number < 460; number++) {
-        if (number != SYS_openat2)
+        if (number != SYS_openat2 && number != SYS_io_uring_setup)
             ASSERT_UINT(SECCOMP_RET_ALLOW, says(number, 0, 0, 0, 0));
     }
     ASSERT_UINT(SECCOMP_RET_ALLOW, says(SYS_write, 04755, 04755, 04755, 04755));
@@ -98,10 +99,21 @@ TEST(suid_filter_refuses_the_numbers_of_other_tables)
 {
     const struct seccomp_data old = { .nr = 15, .arch = AUDIT_ARCH_I386, .args = { 0, 04755 } };
     struct sock_filter code[SUID_FILTER_MAX];
-    size_t n = agx_suid_filter(code);
+    size_t n = agx_suid_filter(SECCOMP_RET_USER_NOTIF, code);
 
     ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), test_bpf_run(code, n, &old));
 #if defined(__x86_64__)
     ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(0x40000000 | SYS_chmod, 0, 04755, 0, 0));
 #endif
+}
+
+TEST(suid_filter_has_the_answer_that_was_asked_for)
+{
+    const struct seccomp_data data = { .nr = SYS_fchmod,
+                                       .arch = TEST_BPF_ARCH,
+                                       .args = { 0, 04755 } };
+    struct sock_filter code[SUID_FILTER_MAX];
+    size_t n = agx_suid_filter(TEST_BPF_REFUSED(EPERM), code);
+
+    ASSERT_UINT(TEST_BPF_REFUSED(EPERM), test_bpf_run(code, n, &data));
 }

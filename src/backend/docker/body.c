@@ -96,6 +96,13 @@ static bool is_held(const struct agx_docker_frame *f, const struct agx_docker_pr
     return f->control != AGX_DOCKER_CONTROL_ENGINE && p->binds && p->binds->len > 0;
 }
 
+/* What it leaves in a mount is the host's to run. In compatibility mode the image has the powers
+ * that engines give. */
+static bool is_guarded(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
+{
+    return !f->maker->compat && p->binds && agx_binds_need_suid_guard(p->binds);
+}
+
 /* Init's own part of the command line of a primary. */
 static json_t *init_new(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
 {
@@ -112,6 +119,8 @@ static json_t *init_new(const struct agx_docker_frame *f, const struct agx_docke
         bad |= push_groups(entry, p);
     if (keeps_home(&f->sandbox->spec, image))
         bad |= push(entry, "--keep-home");
+    if (is_guarded(f, p))
+        bad |= push(entry, "--no-suid");
     if (f->maker->compat) {
         (void)snprintf(await, sizeof(await), "%u", AGX_DOCKER_AWAIT_USER_MS);
         bad |= push(entry, "--await-user") | push(entry, await);
@@ -273,6 +282,14 @@ static int put_powers(json_t *host)
     return bad | set(host, "CapDrop", json_pack("[s,s,s]", "NET_RAW", "MKNOD", "AUDIT_WRITE"));
 }
 
+/* Those by which a file gives power to who runs it, beside MKNOD. */
+static int drop_powers_of_files(json_t *host)
+{
+    json_t *drop = json_object_get(host, "CapDrop");
+
+    return push(drop, "SETFCAP") | push(drop, "FSETID");
+}
+
 /* What primaries and companions have alike. */
 static json_t *host_new(const struct agx_docker_frame *f, const struct agx_limits *limits,
                         const char *restart, bool is_channel)
@@ -390,6 +407,8 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
     bad |= put_ports(body, host, s);
     if (s->gpus)
         bad |= put_gpus(host, p);
+    if (is_guarded(f, p))
+        bad |= drop_powers_of_files(host);
     bad |= set(body, "HostConfig", host);
     if (f->network)
         bad |= put_endpoint(body, f->network, NULL);

@@ -125,6 +125,25 @@ int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec
                   "network 'none' needs no isolation, and 'docker.isolation: off' does without");
 }
 
+/* Init forbids setuid bits where it is, and may: under no_new_privs. */
+static int warn_of_suid(const struct agx_docker *d, const struct agx_spec *spec,
+                        struct agx_words *warnings, struct agx_error **err)
+{
+    const bool is_engines = d->control == AGX_DOCKER_CONTROL_ENGINE;
+
+    if (!(d->maker.compat || is_engines) || !agx_spec_needs_suid_guard(spec))
+        return 0;
+    return agx_words_add(
+        warnings,
+        is_engines ? AGX_STR("setuid programs that it leaves in a writable mount have their power "
+                             "on the host: without agentix-init (docker.control: engine) nothing "
+                             "keeps it from leaving any")
+                   : AGX_STR("setuid programs that it leaves in a writable mount have their power "
+                             "on the host: in compatibility mode nothing keeps it from leaving "
+                             "any"),
+        err);
+}
+
 int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
                      struct agx_error **err)
 {
@@ -146,5 +165,7 @@ int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     r = check_disk(d, &spec->limits, err);
     for (size_t i = 0; r == 0 && i < spec->companions_len; i++)
         r = check_disk(d, &spec->companions[i].limits, err);
+    if (r == 0)
+        r = warn_of_suid(d, spec, warnings, err);
     return r < 0 ? r : agx_tools_warn(&spec->builtin_tools, &d->host.tools, warnings, err);
 }
