@@ -92,6 +92,22 @@ def test_builtin_tools_read_what_is_the_user_s_and_change_nothing(stage):
     wait_for(lambda: not owned_by_subs(stage.native), "its files are gone")
 
 
+def test_no_setuid_program_is_left_in_what_is_the_user_s(stage):
+    """Others on the host would run it as him."""
+    shared = stage.daemon.place.home / "programs"
+    shared.mkdir()
+    os.chown(shared, USER, USER)
+    stage.create("web-1", "--mount", f"{shared}:/shared:writable")
+    script = """
+        for each in /shared/mine /mine; do
+            echo x > $each && chown $1 $each && chmod 4755 $each 2>/dev/null; stat -c %a $each
+        done
+    """
+    assert stage.shell("web-1", script.replace("$1", str(USER))) == "644\n4755\n"
+    assert (shared / "mine").stat().st_uid == USER
+    stage.ok("sandbox", "delete", "web-1")
+
+
 def test_its_root_is_confined(stage):
     stage.create("web-1")
     script = "echo x > /proc/sys/kernel/hostname || mount -t tmpfs t /tmp || mknod /n b 8 0"

@@ -407,7 +407,8 @@ static void check_files(void)
     EXPECT(symlink("created", "c") == 0);
     EXPECT_FAULT(ELOOP, open("c", O_CREAT | O_NOFOLLOW | O_RDWR, 04711));
     EXPECT(open("c", O_CREAT | O_RDWR, 04711) > 2);
-    fd = openat(AT_FDCWD, ".", O_TMPFILE | O_RDWR, 04711);
+    /* Overlays have no such files before Linux 6.3. */
+    fd = openat(AT_FDCWD, "/dev/shm", O_TMPFILE | O_RDWR, 04711);
     EXPECT(fd > 2 && fstat(fd, &st) == 0 && (st.st_mode & ALLPERMS) == 04711);
     EXPECT(mknod("node", S_IFREG | 04711, 0) == 0 && mode_of("node") == 04711);
     EXPECT(mknodat(AT_FDCWD, "fifo", S_IFIFO | 06666, 0) == 0 && mode_of("fifo") == 06644);
