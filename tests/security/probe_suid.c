@@ -537,33 +537,50 @@ static bool calls_work(const char *unused)
 
 /* ---- whoever answers them is killed ---- */
 
-/* Kills everybody who is agentix-init, but the first. */
+/* What stands in a file of that process in /proc; empty: it is gone. */
+static const char *proc_text(const char *pid, const char *name)
+{
+    static char text[64];
+    char path[300];
+    ssize_t n = -1;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%s/%s", pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, text, sizeof(text) - 1);
+        (void)close(fd);
+    }
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+/* Somebody who is agentix-init, but the first; 0: nobody is just now. */
+static pid_t find_helper(void)
+{
+    DIR *d = opendir("/proc");
+    pid_t found = 0;
+
+    for (struct dirent *e = d ? readdir(d) : NULL; e && !found; e = readdir(d)) {
+        if (e->d_name[0] >= '0' && e->d_name[0] <= '9' && strcmp(e->d_name, "1") != 0 &&
+            strncmp(proc_text(e->d_name, "comm"), "agentix-init", 12) == 0)
+            found = atoi(e->d_name);
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
+}
+
 static void *kill_helpers(void *arg)
 {
-    atomic_bool *over = arg;
-    unsigned n = 0;
+    const atomic_bool *over = arg;
 
     while (!atomic_load(over)) {
-        DIR *d = opendir("/proc");
+        pid_t pid = find_helper();
 
-        for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-            char path[300], name[32] = "";
-            int fd;
-
-            if (e->d_name[0] < '0' || e->d_name[0] > '9' || strcmp(e->d_name, "1") == 0)
-                continue;
-            (void)snprintf(path, sizeof(path), "/proc/%s/comm", e->d_name);
-            fd = open(path, O_RDONLY | O_CLOEXEC);
-            if (fd >= 0 && read(fd, name, sizeof(name) - 1) > 0 &&
-                strncmp(name, "agentix-init", 12) == 0)
-                n += kill(atoi(e->d_name), SIGKILL) == 0;
-            if (fd >= 0)
-                (void)close(fd);
-        }
-        if (d)
-            (void)closedir(d);
+        if (pid)
+            (void)kill(pid, SIGKILL);
     }
-    (void)printf("%u were killed\n", n);
     return NULL;
 }
 
@@ -592,6 +609,44 @@ static bool outlives_its_helpers(const char *dir)
     return !failed;
 }
 
+/* It was stopped before it ended. */
+static bool stays_stopped(pid_t pid)
+{
+    char name[16];
+
+    (void)snprintf(name, sizeof(name), "%d", pid);
+    for (;;) {
+        const char *state = strchr(proc_text(name, "stat"), ')');
+
+        if (!state || state[2] == 'Z' || state[2] == 'X')
+            return false;
+        if (state[2] == 'T')
+            return true;
+    }
+}
+
+/* Who waits for one that was stopped can be killed, and nobody else waits. */
+static bool is_not_held_by_stopped_helpers(const char *dir)
+{
+    pid_t caller, helper;
+    int status = 0;
+
+    enter_new(dir);
+    (void)close(make("f"));
+    caller = fork();
+    if (caller == 0) {
+        for (;;)
+            (void)chmod("f", 04755);
+    }
+    do {
+        helper = find_helper();
+    } while (!helper || kill(helper, SIGSTOP) < 0 || !stays_stopped(helper));
+    EXPECT(kill(caller, SIGKILL) == 0 && waitpid(caller, &status, 0) == caller);
+    EXPECT(chmod("f", 02755) == 0 && mode_of("f") == 02755);
+    EXPECT(kill(helper, SIGKILL) == 0);
+    return !failed;
+}
+
 const struct probe probes_suid[] = {
     { "left-chmod", by_chmod },
     { "left-setgid", by_chmod_setgid },
@@ -613,5 +668,6 @@ const struct probe probes_suid[] = {
     { "left-swapped-text", by_swapped_text },
     { "suid-calls", calls_work },
     { "suid-killed", outlives_its_helpers },
+    { "suid-stopped", is_not_held_by_stopped_helpers },
     { NULL, NULL },
 };

@@ -68,6 +68,10 @@ def test_calls_end_when_whoever_makes_them_is_killed(stage, writing_box):
     assert "OUT" in ran(stage, writing_box, "/probe", "suid-killed", LEFT)
 
 
+def test_whoever_makes_a_call_that_is_stopped_holds_its_caller_alone(stage, writing_box):
+    assert "OUT" in ran(stage, writing_box, "/probe", "suid-stopped", LEFT)
+
+
 def test_root_of_the_sandbox_that_kills_all_it_can_has_the_bits_set_afterwards(stage, world):
     box = stage.ready(mounts=[writable_mount_of(world)])
     stage.client.run(box, "sh", "-c", "kill -9 -1")
