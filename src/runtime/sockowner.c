@@ -154,7 +154,7 @@ static bool numbers_everybody(void)
 
 int agx_sockowner_find(int ask_fd, int fd, uid_t *ret_uid, struct agx_error **err)
 {
-    struct end ours, theirs;
+    struct end ours = { 0 }, theirs = { 0 };
     union answer in = { .bytes = { 0 } };
     const void *body = NLMSG_DATA(&in.head);
     const struct nlmsgerr *e = body;

@@ -30,17 +30,12 @@ static int set(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value);
 }
 
-static int push(json_t *list, const char *word)
-{
-    return json_array_append_new(list, json_string(word));
-}
-
 static int push_words(json_t *list, const struct agx_words *words)
 {
     int bad = 0;
 
     for (size_t i = 0; i < words->len; i++)
-        bad |= push(list, words->items[i]);
+        bad |= agx_docker_body_push(list, words->items[i]);
     return bad;
 }
 
@@ -74,72 +69,14 @@ const char *agx_docker_exec_user(const struct agx_docker_maker *m,
 
 /* ---- what runs ---- */
 
-/* Engines give HOME to the user that they start, which is root for init's sake. */
-static bool keeps_home(const struct agx_spec *s, const struct agx_docker_image *image)
-{
-    return agx_pairs_get(&s->envs, "HOME") || agx_docker_image_sets(image, "HOME");
-}
-
-static int push_groups(json_t *entry, const struct agx_docker_primary *p)
-{
-    _cleanup_buf_ struct agx_buf list = { 0 };
-    int bad = push(entry, "--groups");
-
-    if (!agx_docker_body_print_groups(p, &list))
-        return -1;
-    return bad | json_array_append_new(entry, json_stringn((const char *)list.data, list.len));
-}
-
-/* The engine opens the sources of mounts itself: nothing runs before they were compared. */
-static bool is_held(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
-{
-    return f->control != AGX_DOCKER_CONTROL_ENGINE && p->binds && p->binds->len > 0;
-}
-
-/* What it leaves in a mount is the host's to run. In compatibility mode the image has the powers
- * that engines give. */
-static bool is_guarded(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
-{
-    return !f->maker->compat && p->binds && agx_binds_need_suid_guard(p->binds);
-}
-
-/* Init's own part of the command line of a primary. */
-static json_t *init_new(const struct agx_docker_frame *f, const struct agx_docker_primary *p)
-{
-    const struct agx_docker_image *image = p->image;
-    json_t *entry =
-        json_pack("[sssss]", AGX_DOCKER_INIT, "--control", agx_docker_control_name(f->control),
-                  "--user", image->user ? image->user : "0");
-    char await[NUMBER_SIZE];
-    int bad = 0;
-
-    if (is_held(f, p))
-        bad |= push(entry, "--await-go");
-    if (p->gpu_groups_len > 0)
-        bad |= push_groups(entry, p);
-    if (keeps_home(&f->sandbox->spec, image))
-        bad |= push(entry, "--keep-home");
-    if (is_guarded(f, p))
-        bad |= push(entry, "--no-suid");
-    if (f->maker->compat) {
-        (void)snprintf(await, sizeof(await), "%u", AGX_DOCKER_AWAIT_USER_MS);
-        bad |= push(entry, "--await-user") | push(entry, await);
-    }
-    if (bad) {
-        json_decref(entry);
-        return NULL;
-    }
-    return entry;
-}
-
 /* Without a command of the spec nothing of the image runs, and init idles by itself: no shell is
  * needed. An engine without our init needs one. */
 static int put_idle(json_t *body, const struct agx_docker_frame *f,
                     const struct agx_docker_primary *p)
 {
     bool engine = f->control == AGX_DOCKER_CONTROL_ENGINE;
-    int bad =
-        set(body, "Entrypoint", engine ? json_pack("[sss]", "sh", "-c", IDLE) : init_new(f, p));
+    int bad = set(body, "Entrypoint",
+                  engine ? json_pack("[sss]", "sh", "-c", IDLE) : agx_docker_body_init(f, p));
 
     bad |= set(body, "Cmd", json_array());
     /* Those of the image are for what does not run here. */
@@ -158,8 +95,8 @@ static int put_command(json_t *body, const struct agx_docker_frame *f,
 
     if (f->control == AGX_DOCKER_CONTROL_ENGINE)
         return bad;
-    entry = init_new(f, p);
-    bad |= push(entry, "--");
+    entry = agx_docker_body_init(f, p);
+    bad |= agx_docker_body_push(entry, "--");
     bad |= push_words(entry, &p->image->entrypoint);
     return bad | set(body, "Entrypoint", entry);
 }
@@ -287,7 +224,7 @@ static int drop_powers_of_files(json_t *host)
 {
     json_t *drop = json_object_get(host, "CapDrop");
 
-    return push(drop, "SETFCAP") | push(drop, "FSETID");
+    return agx_docker_body_push(drop, "SETFCAP") | agx_docker_body_push(drop, "FSETID");
 }
 
 /* What primaries and companions have alike. */
@@ -381,7 +318,7 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
                                         .component = AGX_DOCKER_PRIMARY,
                                         .exec_user = agx_docker_exec_user(f->maker, p->image),
                                         .control = f->control,
-                                        .held = is_held(f, p),
+                                        .held = agx_docker_body_is_held(f, p),
                                         .owner = f->sandbox->owner_uid };
     _cleanup_(agx_pairs_done) struct agx_pairs envs = { 0 };
     _cleanup_json_ json_t *body = json_object();
@@ -407,7 +344,7 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
     bad |= put_ports(body, host, s);
     if (s->gpus)
         bad |= put_gpus(host, p);
-    if (is_guarded(f, p))
+    if (agx_docker_body_is_guarded(f, p))
         bad |= drop_powers_of_files(host);
     bad |= set(body, "HostConfig", host);
     if (f->network)

@@ -4,8 +4,25 @@
 
 #include "backend/docker/body.h"
 
+/* -1: no memory, as of every call of jansson. */
+static inline int agx_docker_body_push(json_t *list, const char *word)
+{
+    return json_array_append_new(list, json_string(word));
+}
+
 /* "44,105": the groups of GPUs. False: no memory. */
 bool agx_docker_body_print_groups(const struct agx_docker_primary *p, struct agx_buf *out);
+
+/* Init and its options, as a list of words. NULL: no memory. */
+json_t *agx_docker_body_init(const struct agx_docker_frame *f, const struct agx_docker_primary *p);
+
+/* The engine opens the sources of mounts itself: nothing runs before they were compared. */
+bool agx_docker_body_is_held(const struct agx_docker_frame *f, const struct agx_docker_primary *p);
+
+/* What it leaves in a mount is the host's to run. In compatibility mode the image has the powers
+ * that engines give. */
+bool agx_docker_body_is_guarded(const struct agx_docker_frame *f,
+                                const struct agx_docker_primary *p);
 
 /* The variables of a primary, added to `envs`. */
 int agx_docker_body_envs(const struct agx_docker_frame *f, const struct agx_docker_primary *p,
