@@ -30,7 +30,7 @@
 #define SYS_fchmodat2 452
 #endif
 
-enum { PATH_SIZE = 512, SWAPS = 500, KILLS = 20 };
+enum { PATH_SIZE = 512, SWAPS = 500, CALLS_MAX = 50000, KILLS = 20 };
 
 /* The file of one attempt. */
 static const char *file_in(const char *dir, const char *name)
@@ -261,12 +261,15 @@ static void *swap_texts(void *arg)
     return NULL;
 }
 
-/* Changes the mode of what is sometimes ours until it was, some time, the other one's. */
+/* Changes the mode of what is sometimes ours until it was, some time, the other one's. Gives up after
+ * SWAPS calls in which it was swapped; a busy machine rarely runs both threads at once, so CALLS_MAX
+ * bounds the calls. */
 static bool races(const char *dir, const char *name, void *(*swaps)(void *))
 {
     char theirs[PATH_SIZE], own[] = "/tmp/left-own", link[] = "/tmp/left-link", text[PATH_SIZE];
     struct swap s = { .link = link, .own = own, .theirs = theirs, .text = text };
     unsigned n_done = 0, n_swapped = 0; /* calls that succeeded, those in which it was swapped */
+    unsigned n_calls = 0;
     pthread_t thread;
 
     (void)snprintf(theirs, sizeof(theirs), "%s", file_in(dir, name));
@@ -278,7 +281,7 @@ static bool races(const char *dir, const char *name, void *(*swaps)(void *))
     (void)!symlink(own, link);
     if (pthread_create(&thread, NULL, swaps, &s) != 0)
         return probe_say(false, "a thread");
-    while (n_swapped < SWAPS && !(mode_of(theirs) & S_ISUID)) {
+    while (n_swapped < SWAPS && n_calls++ < CALLS_MAX && !(mode_of(theirs) & S_ISUID)) {
         unsigned before = atomic_load(&s.n);
         long r = swaps == swap_descriptors
                      ? syscall(SYS_fchmod, s.fd, 04755)

@@ -307,7 +307,8 @@ TEST(primary_with_mounts_holds_its_main_process_until_they_were_compared)
     primary_has(&w, "Labels/io.agentix.owner", "null");
     ASSERT_OK(agx_binds_add(&w.binds, "/src", "/a", true, NULL));
     primary_has(&w, "Entrypoint",
-                "['/.agentix-init', '--control', 'pidfd', '--user', '0', '--await-go']");
+                "['/.agentix-init', '--control', 'pidfd', '--user', '0', '--await-go',"
+                " '--no-suid']");
     primary_has(&w, "Labels/io.agentix.owner", "'1000'");
     w.frame.control = AGX_DOCKER_CONTROL_ENGINE;
     primary_has(&w, "Labels/io.agentix.owner", "null");
