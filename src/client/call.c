@@ -37,7 +37,7 @@ int agx_call_start(struct agx_runtime *rt, const struct agx_call_options *option
     if (r < 0)
         return r;
     q = (struct agx_call_request){
-        .kind = (enum agx_rpc_kind)o.kind,
+        .kind = (enum agx_remote_kind)o.kind,
         .target = agx_str_from(o.target),
         .args = agx_str_bytes(o.args, o.args_len),
         .kwargs = agx_str_bytes(o.kwargs, o.kwargs_len),
@@ -103,7 +103,7 @@ int agx_call_wait(struct agx_call *call, int timeout_ms, const void **ret_value,
 {
     int r;
 
-    if (agx_session_call_kind(call) != AGX_RPC_UNARY)
+    if (agx_session_call_kind(call) != AGX_REMOTE_UNARY)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a unary call has one result");
     r = take_wait(call, timeout_ms, ret_value, ret_len, err);
     if (r == AGX_TAKE_END)
@@ -116,7 +116,7 @@ int agx_stream_next(struct agx_call *call, int timeout_ms, const void **ret_item
 {
     int r;
 
-    if (agx_session_call_kind(call) == AGX_RPC_UNARY)
+    if (agx_session_call_kind(call) == AGX_REMOTE_UNARY)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a unary call has no items");
     r = take_wait(call, timeout_ms, ret_item, ret_len, err);
     return r == AGX_TAKE_END ? 0 : r;

@@ -283,15 +283,16 @@ void agx_session_tick(struct agx_session *s, uint64_t now_ms)
     agx_session_settle(s);
 }
 
-void agx_session_emit_payload(struct agx_session *s, enum agx_rpc_event ev, struct agx_str payload)
+void agx_session_emit_payload(struct agx_session *s, enum agx_remote_event ev,
+                              struct agx_str payload)
 {
     if (!has_link(s) || s->fault)
         return;
-    if (agx_link_emit(&s->link, agx_rpc_event_name(ev), payload) < 0)
+    if (agx_link_emit(&s->link, agx_remote_event_name(ev), payload) < 0)
         (void)agx_error_set(&s->fault, AGX_RESOURCE_EXHAUSTED, "no room for what is to be sent");
 }
 
-void agx_session_emit(struct agx_session *s, enum agx_rpc_event ev, int status)
+void agx_session_emit(struct agx_session *s, enum agx_remote_event ev, int status)
 {
     if (status < 0 && !s->fault)
         (void)agx_error_set(&s->fault, AGX_RESOURCE_EXHAUSTED, "no memory for a message");

@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/siphash.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 struct agx_session;
 struct agx_call;
@@ -34,7 +34,7 @@ struct agx_session_config {
 };
 
 struct agx_call_request {
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
     struct agx_str target;
     struct agx_str args, kwargs; /* one msgpack array, one msgpack map; empty: none */
     uint64_t timeout_ms;         /* 0: none */
@@ -73,7 +73,7 @@ struct agx_call *agx_session_next(struct agx_session *s);
 int agx_session_call(struct agx_session *s, const struct agx_call_request *request, uint64_t now_ms,
                      struct agx_call **ret_call, struct agx_error **err) AGX_MUST_CHECK;
 struct agx_session *agx_session_of(const struct agx_call *call);
-enum agx_rpc_kind agx_session_call_kind(const struct agx_call *call);
+enum agx_remote_kind agx_session_call_kind(const struct agx_call *call);
 int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t now_ms,
                      struct agx_error **err) AGX_MUST_CHECK;
 bool agx_session_can_send(const struct agx_call *call);

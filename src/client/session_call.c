@@ -237,7 +237,7 @@ void agx_session_send_request(struct agx_call *call)
         return;
     }
     call->sent = true;
-    agx_session_emit_payload(s, (enum agx_rpc_event)(AGX_EV_UNARY + call->kind),
+    agx_session_emit_payload(s, (enum agx_remote_event)(AGX_EV_UNARY + call->kind),
                              agx_buf_peek(&call->request));
     call->in_sent = 0;
     agx_session_send_input(call);
@@ -296,7 +296,7 @@ struct agx_session *agx_session_of(const struct agx_call *call)
     return call->session;
 }
 
-enum agx_rpc_kind agx_session_call_kind(const struct agx_call *call)
+enum agx_remote_kind agx_session_call_kind(const struct agx_call *call)
 {
     return call->kind;
 }
@@ -315,7 +315,7 @@ static void grant(struct agx_call *call)
     bool first = call->granted.n == AGX_CREDIT_ITEMS;
     uint64_t window = first ? AGX_CREDIT_ITEMS : AGX_CREDIT_ITEMS_GROWN;
 
-    if (call->over || call->kind == AGX_RPC_UNARY)
+    if (call->over || call->kind == AGX_REMOTE_UNARY)
         return;
     if (call->granted.n - call->taken.n > window / 2 &&
         (want.bytes <= call->granted.bytes ||
@@ -353,7 +353,7 @@ int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t 
 
 static bool takes_input(const struct agx_call *call)
 {
-    return call->kind == AGX_RPC_BIDI && !call->over && !call->in_ended;
+    return call->kind == AGX_REMOTE_BIDI && !call->over && !call->in_ended;
 }
 
 static bool has_credit(const struct agx_call *call)
@@ -393,7 +393,7 @@ int agx_session_send(struct agx_call *call, struct agx_str item, uint64_t now_ms
     int r;
 
     call->session->now = now_ms;
-    if (call->kind != AGX_RPC_BIDI)
+    if (call->kind != AGX_REMOTE_BIDI)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a bidi call takes input");
     if (call->over)
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "the call is over");
@@ -416,7 +416,7 @@ int agx_session_end_input(struct agx_call *call, uint64_t now_ms, struct agx_err
     int r;
 
     call->session->now = now_ms;
-    if (call->kind != AGX_RPC_BIDI)
+    if (call->kind != AGX_REMOTE_BIDI)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a bidi call takes input");
     if (call->in_ended || call->over)
         return 0;

@@ -139,7 +139,7 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 }
 
 /* A numbered event: a value or the end. */
-static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_rpc_event ev,
+static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_remote_event ev,
                         const struct agx_mp_field *f)
 {
     struct agx_error *err = NULL;
@@ -152,7 +152,7 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
         malformed(s, "an event out of its order");
         return;
     }
-    if (ev == agx_rpc_value_event(call->kind)) {
+    if (ev == agx_remote_value_event(call->kind)) {
         if (!f[F_VALUE].present) {
             malformed(s, "a value event without a value");
             return;
@@ -160,9 +160,9 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
         note_seq(s, call, seq);
         s->unacked += f[F_VALUE].raw.len / AGX_CLIENT_ACK_WEIGHT;
         on_value(s, call, f[F_VALUE].raw);
-        if (call->kind != AGX_RPC_UNARY || s->fault)
+        if (call->kind != AGX_REMOTE_UNARY || s->fault)
             return;
-    } else if (ev == agx_rpc_error_event(call->kind)) {
+    } else if (ev == agx_remote_error_event(call->kind)) {
         err = f[F_ERROR].present ? read_error(call, f[F_ERROR].raw) : NULL;
         if (!err) {
             malformed(s, "an error event without a proper error");
@@ -194,10 +194,10 @@ static void on_credit(struct agx_call *call, const struct agx_mp_field *f)
         agx_session_note(call);
 }
 
-static bool belongs_to(enum agx_rpc_event ev, enum agx_rpc_kind kind)
+static bool belongs_to(enum agx_remote_event ev, enum agx_remote_kind kind)
 {
-    return ev == agx_rpc_value_event(kind) || ev == agx_rpc_error_event(kind) ||
-           (kind != AGX_RPC_UNARY && ev == agx_rpc_end_event(kind));
+    return ev == agx_remote_value_event(kind) || ev == agx_remote_error_event(kind) ||
+           (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind));
 }
 
 void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_str payload)
@@ -213,9 +213,9 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
         [F_BYTES] = { AGX_STR("bytes"), uint },
     };
     struct agx_call *call;
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
 
-    if (!agx_rpc_event_find(name, &ev))
+    if (!agx_remote_event_find(name, &ev))
         return;
     if (ev == AGX_EV_RESUME_DONE) {
         agx_session_resume_done(s, payload);
@@ -229,7 +229,7 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
     /* Also one that was forgotten: its last answers may have been on their way. */
     if (!call || !call->sent)
         return;
-    if (ev == AGX_EV_CREDIT && call->kind == AGX_RPC_BIDI)
+    if (ev == AGX_EV_CREDIT && call->kind == AGX_REMOTE_BIDI)
         on_credit(call, f);
     else if (belongs_to(ev, call->kind))
         on_numbered(s, call, ev, f);

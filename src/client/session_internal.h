@@ -63,7 +63,7 @@ struct agx_call {
     struct agx_call *next, *prev; /* session->calls, in the order of their start */
     char id[AGX_CALL_ID_SIZE];
     char *target; /* owned */
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
     void *user;
     struct agx_buf request; /* (4) */
     bool sent;              /* the request went out on some connection */
@@ -129,8 +129,9 @@ static inline bool agx_session_is_ready(const struct agx_session *s)
 void agx_session_settle(struct agx_session *s);
 void agx_session_dial(struct agx_session *s);
 /* Sends what is in scratch; `status` is what its writer says. */
-void agx_session_emit(struct agx_session *s, enum agx_rpc_event ev, int status);
-void agx_session_emit_payload(struct agx_session *s, enum agx_rpc_event ev, struct agx_str payload);
+void agx_session_emit(struct agx_session *s, enum agx_remote_event ev, int status);
+void agx_session_emit_payload(struct agx_session *s, enum agx_remote_event ev,
+                              struct agx_str payload);
 /* {call_id} or {call_id, n, bytes}. */
 void agx_session_emit_cancel(struct agx_session *s, const struct agx_call *call);
 void agx_session_emit_credit(struct agx_session *s, const struct agx_call *call);

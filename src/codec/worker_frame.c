@@ -85,13 +85,13 @@ static enum agx_worker_frame_type find_type(struct agx_str name)
 /* The text fields with a closed set of values. */
 static void store_name(struct agx_worker_frame *f, enum field field, struct agx_str text)
 {
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
 
     if (field == F_TYPE)
         f->type = find_type(text);
     else if (field == F_DISPLAY_NAME)
         f->display_name = text;
-    else if (!agx_rpc_kind_find(text, &kind))
+    else if (!agx_remote_kind_find(text, &kind))
         f->bad = field == F_KIND ? "unknown kind" : "unknown shape";
     else if (field == F_KIND)
         f->kind = kind;

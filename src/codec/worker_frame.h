@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 enum agx_worker_frame_type {
     AGX_WF_UNKNOWN, /* to be ignored */
@@ -26,8 +26,8 @@ struct agx_worker_frame {
     const char *bad; /* why this frame cannot be obeyed, or NULL; id may be known all the same */
 
     /* call */
-    enum agx_rpc_kind kind, shape; /* without a `shape` it is the kind */
-    unsigned flags;                /* AGX_RECV_* */
+    enum agx_remote_kind kind, shape; /* without a `shape` it is the kind */
+    unsigned flags;                   /* AGX_RECV_* */
     uint64_t max;
     struct agx_str callable;     /* the payload's bytes, or the text of the target */
     struct agx_str callable_raw; /* the same as msgpack */

@@ -20,7 +20,7 @@ static int make_headers(struct client_module *m)
 
         b->max = 256;
         if (agx_buf_push(b, '4') < 0 ||
-            agx_sio_encode_binary_event(b, agx_rpc_event_name((enum agx_rpc_event)ev)) < 0) {
+            agx_sio_encode_binary_event(b, agx_remote_event_name((enum agx_remote_event)ev)) < 0) {
             PyErr_NoMemory();
             return -1;
         }

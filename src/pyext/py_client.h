@@ -25,7 +25,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/ws.h"
 
 struct client_module {
@@ -37,7 +37,7 @@ struct client_module {
 };
 
 struct plan {
-    PyObject_HEAD enum agx_rpc_kind kind;
+    PyObject_HEAD enum agx_remote_kind kind;
     PyObject *name;     /* display name, str */
     PyObject *prefix;   /* bytes: the request's fields that are the same for each call */
     PyObject *failure;  /* the exception that each call ends with (no pickle), or NULL */
@@ -153,7 +153,7 @@ struct session {
     uint8_t *in;
     bool reading;   /* bytes are being read or calls woken: what is written leaves at the end */
     bool has_event; /* a header has come, its attachment is next */
-    enum agx_rpc_event event;
+    enum agx_remote_event event;
     bool known_event;
     struct call **woken; /* owned references */
     size_t woken_len, woken_cap;

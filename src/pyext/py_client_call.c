@@ -157,7 +157,7 @@ PySendResult call_send(PyObject *self, PyObject *value, PyObject **ret)
     *ret = NULL;
     if (c->state == CALL_NEW && call_start(c) < 0)
         return PYGEN_ERROR;
-    if (c->plan->kind != AGX_RPC_UNARY)
+    if (c->plan->kind != AGX_REMOTE_UNARY)
         return items_outcome(c, ret);
     return c->state == CALL_ENDED ? unary_outcome(c, ret) : wait_for_more(c, ret);
 }
@@ -188,7 +188,7 @@ static PyObject *call_await(PyObject *self)
 {
     struct call *c = (struct call *)self;
 
-    if (c->plan->kind == AGX_RPC_UNARY && (c->state != CALL_NEW || c->awaited)) {
+    if (c->plan->kind == AGX_REMOTE_UNARY && (c->state != CALL_NEW || c->awaited)) {
         PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited remote call");
         return NULL;
     }
@@ -277,7 +277,7 @@ static void call_finalize(PyObject *self)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (c->state == CALL_NEW && c->plan && c->plan->kind == AGX_RPC_UNARY && !c->awaited &&
+    if (c->state == CALL_NEW && c->plan && c->plan->kind == AGX_REMOTE_UNARY && !c->awaited &&
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "remote call of %U was never awaited",
                          c->plan->name) < 0)
         PyErr_WriteUnraisable(NULL);

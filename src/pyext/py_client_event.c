@@ -52,20 +52,20 @@ static void end_undecodable(struct call *c, bool ended)
     call_fail_set(c);
 }
 
-static void deliver(struct call *c, enum agx_rpc_event ev, const struct agx_mp_field *f)
+static void deliver(struct call *c, enum agx_remote_event ev, const struct agx_mp_field *f)
 {
-    enum agx_rpc_kind kind = c->plan->kind;
+    enum agx_remote_kind kind = c->plan->kind;
     PyObject *value;
 
-    if (ev == agx_rpc_error_event(kind)) {
+    if (ev == agx_remote_error_event(kind)) {
         end_with_error(c, &f[ERROR]);
-    } else if (kind != AGX_RPC_UNARY && ev == agx_rpc_end_event(kind)) {
+    } else if (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind)) {
         call_end(c, NULL, NULL);
-    } else if (ev == agx_rpc_value_event(kind)) {
+    } else if (ev == agx_remote_value_event(kind)) {
         value = decode(c, &f[VALUE]);
         if (!value)
-            end_undecodable(c, kind == AGX_RPC_UNARY);
-        else if (kind == AGX_RPC_UNARY)
+            end_undecodable(c, kind == AGX_REMOTE_UNARY);
+        else if (kind == AGX_REMOTE_UNARY)
             call_end(c, value, NULL);
         else
             call_add_item(c, value, f[VALUE].raw.len);

@@ -104,7 +104,7 @@ PyObject *session_error(struct session *s, PyObject *name, PyObject *error);
 
 /* py_client_io.c. Negative: a Python exception is set. */
 /* Appends one event with its attachment. */
-int io_event(struct session *s, enum agx_rpc_event ev, struct agx_str payload);
+int io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload);
 int io_text(struct session *s, struct agx_str text);
 /* What was appended leaves at the end of this turn of the loop. */
 int io_flush_soon(struct session *s);

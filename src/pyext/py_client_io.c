@@ -62,7 +62,7 @@ int io_text(struct session *s, struct agx_str text)
     return io_flush_soon(s);
 }
 
-int io_event(struct session *s, enum agx_rpc_event ev, struct agx_str payload)
+int io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload)
 {
     size_t before = s->out.len;
 
@@ -211,7 +211,7 @@ static int receive_text(struct session *s, struct agx_str text)
     if (text.len > 0 && text.ptr[0] == '4' &&
         agx_sio_decode_binary_event(agx_str_skip(text, 1), &name)) {
         s->has_event = true;
-        s->known_event = agx_rpc_event_find(name, &s->event);
+        s->known_event = agx_remote_event_find(name, &s->event);
         return 0;
     }
     if (agx_str_eq(text, AGX_STR("2"))) /* Engine.IO ping */

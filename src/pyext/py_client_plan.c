@@ -26,13 +26,13 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                              "fallback", "type", "validate", NULL };
     PyObject *name, *prefix, *failure, *dump, *fallback, *exact, *validate;
     const char *kind;
-    enum agx_rpc_kind found;
+    enum agx_remote_kind found;
     struct plan *p;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sUOOOOOO:Plan", names, &kind, &name, &prefix,
                                      &failure, &dump, &fallback, &exact, &validate))
         return NULL;
-    if (!agx_rpc_kind_find(agx_str_from(kind), &found))
+    if (!agx_remote_kind_find(agx_str_from(kind), &found))
         return PyErr_Format(PyExc_ValueError, "no kind of call: '%s'", kind);
     if (failure == Py_None && !PyBytes_Check(prefix))
         return PyErr_Format(PyExc_TypeError, "prefix must be bytes");
@@ -89,7 +89,7 @@ static void plan_dealloc(PyObject *self)
 
 static PyObject *plan_get_kind(PyObject *self, void *unused)
 {
-    struct agx_str kind = agx_rpc_kind_name(((struct plan *)self)->kind);
+    struct agx_str kind = agx_remote_kind_name(((struct plan *)self)->kind);
 
     (void)unused;
     return PyUnicode_FromStringAndSize(kind.ptr, (Py_ssize_t)kind.len);

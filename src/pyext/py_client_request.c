@@ -15,7 +15,7 @@ static void write_key(struct agx_mp_writer *w, struct agx_str name, struct agx_s
 }
 
 /* Ends a message that was written into s->scratch, and sends it. */
-static int send_scratch(struct session *s, enum agx_rpc_event ev, struct agx_mp_writer *w)
+static int send_scratch(struct session *s, enum agx_remote_event ev, struct agx_mp_writer *w)
 {
     struct agx_error *err = NULL;
 
@@ -126,10 +126,10 @@ static int encode_request(struct call *c)
 
 int call_send_request(struct call *c)
 {
-    static const enum agx_rpc_event events[] = {
-        [AGX_RPC_UNARY] = AGX_EV_UNARY,
-        [AGX_RPC_STREAM] = AGX_EV_STREAM,
-        [AGX_RPC_BIDI] = AGX_EV_BIDI_START,
+    static const enum agx_remote_event events[] = {
+        [AGX_REMOTE_UNARY] = AGX_EV_UNARY,
+        [AGX_REMOTE_STREAM] = AGX_EV_STREAM,
+        [AGX_REMOTE_BIDI] = AGX_EV_BIDI_START,
     };
 
     if (c->request.len == 0 && encode_request(c) < 0)
@@ -139,7 +139,7 @@ int call_send_request(struct call *c)
     if (io_event(c->session, events[c->plan->kind], agx_buf_peek(&c->request)) < 0)
         return -1;
     c->state = CALL_SENT;
-    return c->plan->kind == AGX_RPC_BIDI ? call_input_replay(c, 0) : 0;
+    return c->plan->kind == AGX_REMOTE_BIDI ? call_input_replay(c, 0) : 0;
 }
 
 /* ---- starting ---- */

@@ -14,7 +14,7 @@
 
 #include "pyext/py.h"
 
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/worker_frame.h"
 #include "pyext/idmap.h"
 #include "pyext/inbuf.h"
@@ -170,7 +170,7 @@ void agx_pool_flush_until(struct worker *w, uint64_t until_ms);
 /* `path` has the directories of shared objects, ':' between them. */
 void agx_worker_cfn_init(struct worker *w, const char *path);
 /* True when the frame was about a C function, and has been handled. */
-bool agx_worker_cfn_frame(struct worker *w, enum agx_rpc_lane lane,
+bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
                           const struct agx_worker_frame *f, struct agx_str frame);
 /* Calls in flight, of both kinds. */
 size_t agx_worker_active(const struct worker *w);

@@ -22,7 +22,7 @@ static enum out out_of(const struct call *c, bool on_thread)
     if (on_thread)
         return OUT_THREAD;
     /* What ends a stream must not overtake its items. */
-    return c->kind == AGX_RPC_UNARY ? OUT_URGENT : OUT_BULK;
+    return c->kind == AGX_REMOTE_UNARY ? OUT_URGENT : OUT_BULK;
 }
 
 /* A frame is written into `scratch` for the thread lane, into the queue itself for the loop's. */

@@ -4,7 +4,7 @@
 
 #include "pyext/py_worker_plan.h"
 
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/worker_frame.h"
 
 struct worker;
@@ -19,7 +19,7 @@ enum phase { PHASE_LOAD, PHASE_BIND, PHASE_RUN, PHASE_RESULT, PHASE_ITEM, PHASE_
 struct call {
     PyObject_HEAD struct worker *w; /* borrowed: it outlives every call */
     uint64_t id;
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
     unsigned flags; /* AGX_RECV_* */
     uint64_t max;
     bool cancelled;    /* the server asked for it */

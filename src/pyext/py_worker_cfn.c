@@ -16,7 +16,7 @@
  * waits where the server does not read; from one that read a frame (`wait` false) by the main
  * thread, which never waits.
  */
-static void send_frame(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void send_frame(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct worker *w = user;
     PyGILState_STATE state = PyGILState_Ensure();
@@ -45,7 +45,7 @@ void agx_worker_cfn_init(struct worker *w, const char *path)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-bool agx_worker_cfn_frame(struct worker *w, enum agx_rpc_lane lane,
+bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
                           const struct agx_worker_frame *f, struct agx_str frame)
 {
     uint64_t ignored;

@@ -24,13 +24,13 @@ enum verdict { HANDLED, NEED_LOOP, FAILED };
 bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
 {
     static const char *const not_a[] = {
-        [AGX_RPC_UNARY] = "NotAUnaryCallable",
-        [AGX_RPC_STREAM] = "NotAStreamFunction",
-        [AGX_RPC_BIDI] = "NotABidiFunction",
+        [AGX_REMOTE_UNARY] = "NotAUnaryCallable",
+        [AGX_REMOTE_STREAM] = "NotAStreamFunction",
+        [AGX_REMOTE_BIDI] = "NotABidiFunction",
     };
-    enum agx_rpc_kind is = c->plan->mode == PLAN_STREAM ? AGX_RPC_STREAM
-                           : c->plan->mode == PLAN_BIDI ? AGX_RPC_BIDI
-                                                        : AGX_RPC_UNARY;
+    enum agx_remote_kind is = c->plan->mode == PLAN_STREAM ? AGX_REMOTE_STREAM
+                              : c->plan->mode == PLAN_BIDI ? AGX_REMOTE_BIDI
+                                                           : AGX_REMOTE_UNARY;
     struct agx_str name = f->display_name.len > 0 ? f->display_name
                           : f->by_target          ? f->callable
                                                   : AGX_STR("the callable");
@@ -39,14 +39,14 @@ bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bo
     name.len = AGX_MIN(name.len, (size_t)300);
     if (f->shape != f->kind) {
         (void)snprintf(text, sizeof(text), "%.*s was called as %s, but sent with the shape %s",
-                       AGX_STR_ARG(name), agx_rpc_kind_name(f->kind).ptr,
-                       agx_rpc_kind_name(f->shape).ptr);
+                       AGX_STR_ARG(name), agx_remote_kind_name(f->kind).ptr,
+                       agx_remote_kind_name(f->shape).ptr);
         agx_call_fail_text(c, not_a[f->kind], text, false, on_thread);
         return false;
     }
     if (is != f->shape) {
         (void)snprintf(text, sizeof(text), "%.*s is %s, but was called as %s", AGX_STR_ARG(name),
-                       agx_rpc_kind_name(is).ptr, agx_rpc_kind_name(f->shape).ptr);
+                       agx_remote_kind_name(is).ptr, agx_remote_kind_name(f->shape).ptr);
         agx_call_fail_text(c, "ShapeMismatch", text, false, on_thread);
         return false;
     }
@@ -91,7 +91,7 @@ static struct plan *plan_of(struct worker *w, const struct agx_worker_frame *f)
 
 /* A call with its plan: to a thread, or onto the loop. -1 with SystemExit set. */
 static int dispatch(struct call *c, const struct agx_worker_frame *f, struct agx_str frame,
-                    enum agx_rpc_lane came_by)
+                    enum agx_remote_lane came_by)
 {
     bool to_thread = c->plan->mode == PLAN_THREAD;
 

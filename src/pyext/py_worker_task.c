@@ -23,7 +23,7 @@ static int settle(struct call *c, PyObject *task)
     _cleanup_py_ PyObject *value = NULL;
 
     value = PyObject_CallMethodObjArgs(task, agx_names.result, NULL);
-    if (value && c->kind == AGX_RPC_UNARY) {
+    if (value && c->kind == AGX_REMOTE_UNARY) {
         agx_call_finish(c, value, false);
         return 0;
     }

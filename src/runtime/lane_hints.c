@@ -13,7 +13,7 @@ enum {
 struct slot {
     char *bytes; /* owned; NULL: free */
     size_t len;
-    enum agx_rpc_lane lane;
+    enum agx_remote_lane lane;
 };
 
 struct agx_lane_hints {
@@ -44,7 +44,7 @@ static size_t slot_of(const struct agx_lane_hints *h, struct agx_str callable)
     return agx_siphash(h->seed, callable) % SLOTS;
 }
 
-enum agx_rpc_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_str callable)
+enum agx_remote_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_str callable)
 {
     const struct slot *s;
 
@@ -56,7 +56,8 @@ enum agx_rpc_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_
     return AGX_LANE_LOOP;
 }
 
-void agx_lane_hints_learn(struct agx_lane_hints *h, struct agx_str callable, enum agx_rpc_lane lane)
+void agx_lane_hints_learn(struct agx_lane_hints *h, struct agx_str callable,
+                          enum agx_remote_lane lane)
 {
     struct slot *s;
     char *bytes;

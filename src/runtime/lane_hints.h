@@ -7,7 +7,7 @@
 
 #include "base/siphash.h"
 #include "base/str.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 struct agx_lane_hints;
 
@@ -15,8 +15,8 @@ struct agx_lane_hints *agx_lane_hints_new(struct agx_siphash_key seed);
 struct agx_lane_hints *agx_lane_hints_free(struct agx_lane_hints *h);
 
 /* The lane last learned for these bytes, else the loop lane. */
-enum agx_rpc_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_str callable);
+enum agx_remote_lane agx_lane_hints_get(const struct agx_lane_hints *h, struct agx_str callable);
 void agx_lane_hints_learn(struct agx_lane_hints *h, struct agx_str callable,
-                          enum agx_rpc_lane lane);
+                          enum agx_remote_lane lane);
 
 #endif

@@ -70,7 +70,7 @@ static void send_text(struct agx_peer *p, struct agx_str text, const struct agx_
         agx_peer_close(p, AGX_WS_POLICY, "too much is waiting to be sent");
 }
 
-void agx_peer_emit(struct agx_peer *p, enum agx_rpc_event ev, const struct agx_str *parts,
+void agx_peer_emit(struct agx_peer *p, enum agx_remote_event ev, const struct agx_str *parts,
                    size_t n_parts)
 {
     send_text(p, agx_buf_peek(&p->server->headers[ev]), parts, n_parts);

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 struct agx_router;
 struct agx_client;
@@ -38,12 +38,12 @@ struct agx_router_config {
 /* What the router does to the world. None of these may call back into the router. */
 struct agx_router_io {
     /* One event for the connection: its payload is the parts, joined. Copies them. */
-    void (*emit)(void *user, void *conn, enum agx_rpc_event ev, const struct agx_str *parts,
+    void (*emit)(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,
                  size_t n_parts);
     /* Bytes that wait for the connection's socket. */
     size_t (*queued)(void *user, void *conn);
     /* Where to append frames for the worker, whether it runs already or not. */
-    struct agx_buf *(*lane)(void *user, enum agx_rpc_lane lane);
+    struct agx_buf *(*lane)(void *user, enum agx_remote_lane lane);
 };
 
 /* What a client said in its CONNECT packet. */

@@ -12,7 +12,7 @@
 #include <stdarg.h>
 
 struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struct agx_str call_id,
-                              enum agx_rpc_kind kind)
+                              enum agx_remote_kind kind)
 {
     struct agx_call *call = agx_new(struct agx_call);
     char *copy = agx_str_dup(call_id);
@@ -70,7 +70,7 @@ void agx_call_worker_done(struct agx_router *rt, struct agx_call *call)
 }
 
 /* Composes {call_id[, seq][, key: value]} and sends it; `value` is raw msgpack, not looked into. */
-static void output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
+static void output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
                    struct agx_str key, struct agx_str value)
 {
     struct agx_client *c = call->client;
@@ -100,7 +100,7 @@ static void output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_ev
 }
 
 /* The one place that ends a call towards its client. */
-static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
+static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
                      struct agx_str key, struct agx_str value)
 {
     struct agx_client *c = call->client;
@@ -119,7 +119,7 @@ static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_rpc_
 
 void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value)
 {
-    enum agx_rpc_event ev = agx_rpc_value_event(call->kind);
+    enum agx_remote_event ev = agx_remote_value_event(call->kind);
     size_t room = 64 + call->call_id.len; /* keys, sequence, headers */
 
     if (call->done)
@@ -132,7 +132,7 @@ void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str
         agx_call_abort(rt, call, AGX_STR("MessageTooLarge"), text);
         return;
     }
-    if (call->kind == AGX_RPC_UNARY)
+    if (call->kind == AGX_REMOTE_UNARY)
         terminal(rt, call, ev, AGX_STR("value"), value);
     else
         output(rt, call, ev, AGX_STR("value"), value);
@@ -140,12 +140,12 @@ void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str
 
 void agx_call_end(struct agx_router *rt, struct agx_call *call)
 {
-    terminal(rt, call, agx_rpc_end_event(call->kind), AGX_STR(""), AGX_STR(""));
+    terminal(rt, call, agx_remote_end_event(call->kind), AGX_STR(""), AGX_STR(""));
 }
 
 void agx_call_error(struct agx_router *rt, struct agx_call *call, struct agx_str error)
 {
-    terminal(rt, call, agx_rpc_error_event(call->kind), AGX_STR("error"), error);
+    terminal(rt, call, agx_remote_error_event(call->kind), AGX_STR("error"), error);
 }
 
 void agx_call_fail(struct agx_router *rt, struct agx_call *call, struct agx_str type,
@@ -204,7 +204,7 @@ void agx_call_replay(struct agx_router *rt, struct agx_call *call)
     }
     agx_kept_unsend(call);
     /* A credit that was lost with the connection, or given while there was none. */
-    if (call->kind == AGX_RPC_BIDI && !call->done)
+    if (call->kind == AGX_REMOTE_BIDI && !call->done)
         agx_router_send_input_credit(rt, call);
 }
 
@@ -213,7 +213,7 @@ void agx_call_grant(struct agx_router *rt, struct agx_call *call)
     struct agx_client *c = call->client;
 
     call->starved = false;
-    if (call->done || c->proto1 || call->kind == AGX_RPC_UNARY)
+    if (call->done || c->proto1 || call->kind == AGX_REMOTE_UNARY)
         return;
     if (call->out_granted.n - AGX_MIN(call->out.n, call->out_granted.n) > AGX_CREDIT_ITEMS / 2 &&
         call->out_granted.bytes - AGX_MIN(call->out.bytes, call->out_granted.bytes) >

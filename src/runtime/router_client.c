@@ -28,7 +28,7 @@ enum {
 static bool check_request(const struct agx_mp_field *f, struct agx_str *ret_type,
                           const char **ret_message)
 {
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
 
     *ret_type = AGX_STR("BadRequest");
     for (int i = TYPE; i <= MAX; i++) {
@@ -58,7 +58,7 @@ static bool check_request(const struct agx_mp_field *f, struct agx_str *ret_type
     if (f[TARGET].present && f[TARGET].value.bytes.len == 0)
         return false;
     *ret_message = "shape: must be 'unary', 'stream' or 'bidi'";
-    return !f[SHAPE].present || agx_rpc_kind_find(f[SHAPE].value.bytes, &kind);
+    return !f[SHAPE].present || agx_remote_kind_find(f[SHAPE].value.bytes, &kind);
 }
 
 /* A frame may be a little longer than the message that it carries on. */
@@ -91,7 +91,7 @@ static int send_call(struct agx_router *rt, const struct agx_call *call, struct 
     agx_mp_write_str(&w, AGX_STR("id"));
     agx_mp_write_uint(&w, call->id);
     agx_mp_write_str(&w, AGX_STR("kind"));
-    agx_mp_write_str(&w, agx_rpc_kind_name(call->kind));
+    agx_mp_write_str(&w, agx_remote_kind_name(call->kind));
     agx_mp_write_str(&w, AGX_STR("flags"));
     agx_mp_write_uint(&w, proto1 ? AGX_RECV_INT_KEYS | AGX_RECV_BYTE_DTYPES : 0);
     agx_mp_write_str(&w, AGX_STR("max"));
@@ -100,7 +100,7 @@ static int send_call(struct agx_router *rt, const struct agx_call *call, struct 
     return agx_frame_end(&w, frame_max(rt), NULL);
 }
 
-static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
+static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_remote_kind kind,
                        const struct agx_mp_field *f, struct agx_str payload, uint64_t now_ms)
 {
     struct agx_str call_id = f[CALL_ID].value.bytes;
@@ -140,7 +140,7 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rpc
     }
 }
 
-static void on_request(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
+static void on_request(struct agx_router *rt, struct agx_client *c, enum agx_remote_kind kind,
                        struct agx_str payload, uint64_t now_ms)
 {
     const unsigned text = AGX_MP_BIT(AGX_MP_STR), nil = AGX_MP_BIT(AGX_MP_NIL);
@@ -254,7 +254,7 @@ static void on_input(struct agx_router *rt, struct agx_client *c, struct agx_str
     struct agx_mp_field f[N_MESSAGE_FIELDS];
     struct agx_call *call = read_message(c, payload, f);
 
-    if (!call || call->kind != AGX_RPC_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
+    if (!call || call->kind != AGX_REMOTE_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
         return;
     if (!f[M_ITEM].present) {
         agx_call_abort(rt, call, AGX_STR("KeyError"), "'item'");
@@ -276,7 +276,7 @@ static void on_input_end(struct agx_router *rt, struct agx_client *c, struct agx
     struct agx_mp_field f[N_MESSAGE_FIELDS];
     struct agx_call *call = read_message(c, payload, f);
 
-    if (!call || call->kind != AGX_RPC_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
+    if (!call || call->kind != AGX_REMOTE_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
         return;
     if (send_input(rt, call, AGX_STR("bidi_end_in"), NULL) < 0)
         agx_call_abort(rt, call, AGX_STR("InputOverflow"), "too much is waiting for the worker");
@@ -460,15 +460,15 @@ static void on_resume(struct agx_router *rt, struct agx_client *c, struct agx_st
 void agx_router_event(struct agx_router *rt, struct agx_client *c, struct agx_str name,
                       struct agx_str payload, uint64_t now_ms)
 {
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
 
-    if (!agx_rpc_event_find(name, &ev))
+    if (!agx_remote_event_find(name, &ev))
         return;
     switch (ev) {
     case AGX_EV_UNARY:
     case AGX_EV_STREAM:
     case AGX_EV_BIDI_START:
-        on_request(rt, c, (enum agx_rpc_kind)(ev - AGX_EV_UNARY), payload, now_ms);
+        on_request(rt, c, (enum agx_remote_kind)(ev - AGX_EV_UNARY), payload, now_ms);
         break;
     case AGX_EV_BIDI_IN:
         on_input(rt, c, payload);

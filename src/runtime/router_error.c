@@ -42,7 +42,7 @@ void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const 
     }
 }
 
-void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
+void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_remote_kind kind,
                        struct agx_str call_id, struct agx_str type, const char *message)
 {
     struct agx_mp_writer w;
@@ -58,5 +58,5 @@ void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rpc
     if (agx_mp_writer_end(&w, NULL) < 0 || !c->conn)
         return;
     payload = agx_buf_peek(&rt->scratch);
-    rt->io.emit(rt->user, c->conn, agx_rpc_error_event(kind), &payload, 1);
+    rt->io.emit(rt->user, c->conn, agx_remote_error_event(kind), &payload, 1);
 }

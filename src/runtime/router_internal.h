@@ -42,7 +42,7 @@
 struct agx_kept {
     struct agx_kept *next;
     uint64_t seq;
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
     size_t len;
     uint8_t payload[];
 };
@@ -56,8 +56,8 @@ struct agx_call {
     struct agx_client *client; /* NULL: nobody waits for it any more */
     struct agx_str call_id;    /* owned bytes; the client's name for it, which may hold a NUL */
     uint64_t id;               /* the worker's name for it */
-    enum agx_rpc_kind kind;
-    enum agx_rpc_lane lane;
+    enum agx_remote_kind kind;
+    enum agx_remote_lane lane;
     bool worker_owes;      /* (1) */
     bool done;             /* (3) */
     bool starved;          /* waits for its client's queue to drain before it is granted credit */
@@ -111,7 +111,7 @@ struct agx_router {
 
 /* router_call.c */
 struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struct agx_str call_id,
-                              enum agx_rpc_kind kind);
+                              enum agx_remote_kind kind);
 struct agx_call *agx_call_find(struct agx_router *rt, uint64_t id);
 /* A value for the client: the result, or an item. `value` is raw msgpack. */
 void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value);
@@ -135,7 +135,7 @@ void agx_call_grant(struct agx_router *rt, struct agx_call *call);
 
 /* router_kept.c; all for clients with a session. */
 /* An event of a call, whose number is call->seq: keeps it, and sends it now or when it can be. */
-void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
+void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
                      const struct agx_str *parts, size_t n);
 /* The terminal event of a call is kept. Forgets the oldest answers past the session's bounds. */
 void agx_kept_ended(struct agx_router *rt, struct agx_call *call);
@@ -151,7 +151,7 @@ void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c);
 
 /* router_error.c */
 /* An error event that belongs to no call. */
-void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rpc_kind kind,
+void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_remote_kind kind,
                        struct agx_str call_id, struct agx_str type, const char *message);
 /* Appends an error object: {type, message, traceback: nil, cancelled[, returncode]}. */
 void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const char *message,

@@ -108,7 +108,7 @@ static size_t total(const struct agx_str *parts, size_t n)
 }
 
 /* NULL: it cannot be kept. */
-static struct agx_kept *keep(struct agx_call *call, enum agx_rpc_event ev,
+static struct agx_kept *keep(struct agx_call *call, enum agx_remote_event ev,
                              const struct agx_str *parts, size_t n)
 {
     size_t len = total(parts, n), at = 0;
@@ -162,12 +162,12 @@ static bool has_room(const struct agx_router *rt, const struct agx_client *c)
     return rt->io.queued(rt->user, c->conn) <= rt->config.queue_high;
 }
 
-static bool is_item(enum agx_rpc_event ev)
+static bool is_item(enum agx_remote_event ev)
 {
     return ev == AGX_EV_STREAM_ITEM || ev == AGX_EV_BIDI_OUT;
 }
 
-void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_rpc_event ev,
+void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
                      const struct agx_str *parts, size_t n)
 {
     struct agx_client *c = call->client;

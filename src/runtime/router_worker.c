@@ -10,7 +10,7 @@
  * reading from clients long before, so that only a client that ignores the protocol gets here; its
  * call is lost, which is better than the server.
  */
-static void small_frame(struct agx_router *rt, struct agx_call *call, enum agx_rpc_lane lane,
+static void small_frame(struct agx_router *rt, struct agx_call *call, enum agx_remote_lane lane,
                         struct agx_str type, bool with_window)
 {
     struct agx_buf *out = rt->io.lane(rt->user, lane);
@@ -55,7 +55,7 @@ static int need(const struct agx_mp_field *f, struct agx_error **err)
 static int on_item(struct agx_router *rt, struct agx_call *call, struct agx_str value,
                    struct agx_error **err)
 {
-    if (call->kind == AGX_RPC_UNARY)
+    if (call->kind == AGX_REMOTE_UNARY)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent an item for a unary call");
     if (call->done)
         return 0;
@@ -98,7 +98,7 @@ void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call)
 static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64_t n,
                             uint64_t bytes)
 {
-    if (call->done || call->kind != AGX_RPC_BIDI)
+    if (call->done || call->kind != AGX_REMOTE_BIDI)
         return;
     call->in_granted.n = AGX_MAX(call->in_granted.n, n);
     call->in_granted.bytes = AGX_MAX(call->in_granted.bytes, bytes);
@@ -128,7 +128,7 @@ static int on_call_frame(struct agx_router *rt, struct agx_str type, struct agx_
     /* What remains ends the call. */
     if (agx_str_eq(type, AGX_STR("result"))) {
         r = need(&f[VALUE], err);
-        if (r == 0 && call->kind != AGX_RPC_UNARY)
+        if (r == 0 && call->kind != AGX_REMOTE_UNARY)
             r = agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent a result for a stream");
         if (r == 0)
             agx_call_value(rt, call, f[VALUE].raw);
@@ -137,7 +137,7 @@ static int on_call_frame(struct agx_router *rt, struct agx_str type, struct agx_
         if (r == 0)
             agx_call_error(rt, call, f[ERROR].raw);
     } else {
-        if (call->kind == AGX_RPC_UNARY)
+        if (call->kind == AGX_REMOTE_UNARY)
             r = agx_error_set(err, AGX_INVALID_ARGUMENT, "worker ended a unary call as a stream");
         else
             agx_call_end(rt, call);
@@ -193,6 +193,6 @@ int agx_router_frame(struct agx_router *rt, struct agx_str frame, struct agx_err
     if (agx_str_eq(f[TYPE].value.bytes, AGX_STR("lane")) && f[CALLABLE].present &&
         f[LANE].present && f[LANE].value.u < AGX_LANE_COUNT)
         agx_lane_hints_learn(rt->hints, f[CALLABLE].value.bytes,
-                             (enum agx_rpc_lane)f[LANE].value.u);
+                             (enum agx_remote_lane)f[LANE].value.u);
     return 0;
 }

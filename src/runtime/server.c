@@ -61,7 +61,7 @@ static const struct agx_eio_server_ops eio_ops = {
 
 /* --- the router's world --- */
 
-static void on_emit(void *user, void *conn, enum agx_rpc_event ev, const struct agx_str *parts,
+static void on_emit(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,
                     size_t n_parts)
 {
     (void)user;
@@ -74,7 +74,7 @@ static size_t on_queued(void *user, void *conn)
     return agx_eio_session_queued(((struct agx_peer *)conn)->session);
 }
 
-static struct agx_buf *on_lane(void *user, enum agx_rpc_lane lane)
+static struct agx_buf *on_lane(void *user, enum agx_remote_lane lane)
 {
     return agx_worker_out(((struct agx_server *)user)->worker, lane);
 }
@@ -297,7 +297,7 @@ static void make_headers(struct agx_server *s)
     for (int ev = 0; ev < AGX_EV_COUNT; ev++) {
         s->headers[ev] = (struct agx_buf)AGX_BUF_INIT(256);
         if (agx_sio_encode_binary_event(&s->headers[ev],
-                                        agx_rpc_event_name((enum agx_rpc_event)ev)) < 0)
+                                        agx_remote_event_name((enum agx_remote_event)ev)) < 0)
             abort();
     }
 }

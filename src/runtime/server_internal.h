@@ -79,7 +79,7 @@ struct agx_server {
 /* peer.c */
 struct agx_peer *agx_peer_new(struct agx_server *s, struct agx_eio_session *session, bool proven);
 void agx_peer_message(struct agx_peer *p, const struct agx_eio_packet *packet);
-void agx_peer_emit(struct agx_peer *p, enum agx_rpc_event ev, const struct agx_str *parts,
+void agx_peer_emit(struct agx_peer *p, enum agx_remote_event ev, const struct agx_str *parts,
                    size_t n_parts);
 void agx_peer_drained(struct agx_peer *p);
 /* The session is gone; frees the peer. */

@@ -64,7 +64,7 @@ static bool has_lane(const struct agx_worker *w)
     return w->lanes[AGX_LANE_LOOP].conn || w->lanes[AGX_LANE_THREAD].conn;
 }
 
-struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_rpc_lane lane)
+struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_remote_lane lane)
 {
     struct lane *l = &w->lanes[lane];
 

@@ -22,7 +22,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 struct agx_loop;
 struct agx_conn_group;
@@ -64,7 +64,7 @@ struct agx_worker *agx_worker_open(struct agx_loop *l, struct agx_conn_group *g,
                                    const struct agx_worker_ops *ops, void *user);
 
 /* Where to append frames; see (1). Borrowed; valid until the loop's next turn. */
-struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_rpc_lane lane);
+struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_remote_lane lane);
 /* Bytes that wait in both lanes. */
 size_t agx_worker_queued(const struct agx_worker *w);
 bool agx_worker_is_ready(const struct agx_worker *w);

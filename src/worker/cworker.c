@@ -11,10 +11,10 @@ struct agx_cworker {
     struct agx_fnpool *pool;
     struct agx_dispatch *dispatch;
     void *user;
-    void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
+    void (*send)(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait);
 };
 
-static void on_send(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void on_send(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct agx_cworker *w = user;
 
@@ -53,7 +53,7 @@ struct agx_cworker *agx_cworker_free(struct agx_cworker *w)
     return NULL;
 }
 
-int agx_cworker_frame(struct agx_cworker *w, enum agx_rpc_lane lane, struct agx_str frame,
+int agx_cworker_frame(struct agx_cworker *w, enum agx_remote_lane lane, struct agx_str frame,
                       uint64_t *ret_grace_ms, struct agx_error **err)
 {
     return agx_dispatch_frame(w->dispatch, lane, frame, ret_grace_ms, err);

@@ -23,7 +23,7 @@ struct agx_cworker_config {
      * a function, which may be held back until the server has taken what is queued; otherwise from
      * the thread that called agx_cworker_frame(), which may not.
      */
-    void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
+    void (*send)(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait);
 };
 
 struct agx_cworker;
@@ -33,7 +33,7 @@ struct agx_cworker *agx_cworker_new(const struct agx_cworker_config *config);
 struct agx_cworker *agx_cworker_free(struct agx_cworker *w);
 
 /* As agx_dispatch_frame(). One thread at a time for each lane. */
-int agx_cworker_frame(struct agx_cworker *w, enum agx_rpc_lane lane, struct agx_str frame,
+int agx_cworker_frame(struct agx_cworker *w, enum agx_remote_lane lane, struct agx_str frame,
                       uint64_t *ret_grace_ms, struct agx_error **err) AGX_MUST_CHECK;
 
 bool agx_cworker_has(struct agx_cworker *w, uint64_t id);

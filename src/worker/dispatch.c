@@ -42,7 +42,7 @@ static void on_over(void *user, uint64_t id)
     (void)agx_fncall_unref(call);
 }
 
-static void on_send(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void on_send(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct agx_dispatch *d = user;
 
@@ -128,7 +128,7 @@ static void remember_early(struct agx_dispatch *d, uint64_t id)
 }
 
 /* Under the lock: whether this call, which has just come, was cancelled before. */
-static bool take_early(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t id)
+static bool take_early(struct agx_dispatch *d, enum agx_remote_lane lane, uint64_t id)
 {
     const struct agx_heap_node *n;
     bool found = false;
@@ -144,7 +144,7 @@ static bool take_early(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t 
 }
 
 /* Takes over the reference. False when the id is in use: the server counts wrong. */
-static bool add(struct agx_dispatch *d, enum agx_rpc_lane lane, struct agx_fncall *call)
+static bool add(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_fncall *call)
 {
     uint64_t id = agx_fncall_id(call);
     bool added, cancelled;
@@ -161,16 +161,16 @@ static bool add(struct agx_dispatch *d, enum agx_rpc_lane lane, struct agx_fncal
 }
 
 /* A call frame that is no call of ours: its cancellation, if it came, is used up. */
-static void refuse(struct agx_dispatch *d, enum agx_rpc_lane lane, uint64_t id,
+static void refuse(struct agx_dispatch *d, enum agx_remote_lane lane, uint64_t id,
                    const struct agx_error *why)
 {
     (void)pthread_mutex_lock(&d->lock);
     (void)take_early(d, lane, id);
     (void)pthread_mutex_unlock(&d->lock);
-    agx_fncall_refuse(&d->owner, id, AGX_RPC_UNARY, why);
+    agx_fncall_refuse(&d->owner, id, AGX_REMOTE_UNARY, why);
 }
 
-static int on_call(struct agx_dispatch *d, enum agx_rpc_lane lane, const struct agx_mp_field *f,
+static int on_call(struct agx_dispatch *d, enum agx_remote_lane lane, const struct agx_mp_field *f,
                    struct agx_error **err)
 {
     _cleanup_(agx_error_freep) struct agx_error *why = NULL;
@@ -224,7 +224,7 @@ static void on_call_frame(struct agx_dispatch *d, struct agx_str type, const str
         agx_fncall_credit(call, f[AGX_FF_N].value.u, f[AGX_FF_BYTES].value.u);
 }
 
-int agx_dispatch_frame(struct agx_dispatch *d, enum agx_rpc_lane lane, struct agx_str frame,
+int agx_dispatch_frame(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_str frame,
                        uint64_t *ret_grace_ms, struct agx_error **err)
 {
     static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;

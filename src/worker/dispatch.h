@@ -14,7 +14,7 @@
 struct agx_dispatch_io {
     void *user;
     /* As in agx_fncall_owner. */
-    void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
+    void (*send)(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait);
     /* Runs the call on some thread; takes one reference to it. -AGX_RESOURCE_EXHAUSTED and nothing
      * taken when there is no thread to be had. */
     int (*start)(void *user, struct agx_fncall *take_call, struct agx_error **err);
@@ -31,7 +31,7 @@ struct agx_dispatch *agx_dispatch_free(struct agx_dispatch *d);
  * them looks at the frame first. 1: it was `shutdown`, with *ret_grace_ms. Negative: it was no
  * frame, and the peer cannot be understood any more.
  */
-int agx_dispatch_frame(struct agx_dispatch *d, enum agx_rpc_lane lane, struct agx_str frame,
+int agx_dispatch_frame(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_str frame,
                        uint64_t *ret_grace_ms, struct agx_error **err) AGX_MUST_CHECK;
 
 /* Whether call `id` is one of ours and not over. */

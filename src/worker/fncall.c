@@ -103,12 +103,12 @@ static int copy_values(struct agx_fncall *c, const struct agx_mp_field *f)
 }
 
 /* Why a call frame cannot become a call of ours. */
-static int check_call(const struct agx_mp_field *f, enum agx_rpc_kind *ret_kind,
+static int check_call(const struct agx_mp_field *f, enum agx_remote_kind *ret_kind,
                       struct agx_error **err)
 {
     bool python = !f[AGX_FF_TARGET].present || f[AGX_FF_TARGET].value.type != AGX_MP_STR;
 
-    if (!f[AGX_FF_KIND].present || !agx_rpc_kind_find(f[AGX_FF_KIND].value.bytes, ret_kind))
+    if (!f[AGX_FF_KIND].present || !agx_remote_kind_find(f[AGX_FF_KIND].value.bytes, ret_kind))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a call of no known kind");
     if (python || !agx_fnlib_is_target(f[AGX_FF_TARGET].value.bytes))
         return agx_error_set(err, AGX_UNIMPLEMENTED,
@@ -121,7 +121,7 @@ int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_mp_fie
                    struct agx_fncall **ret, struct agx_error **err)
 {
     _cleanup_(agx_fncall_unrefp) struct agx_fncall *c = NULL;
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
     int r = check_call(f, &kind, err);
 
     if (r < 0)
@@ -232,7 +232,7 @@ static void write_text(struct agx_mp_writer *w, const char *key, const char *tex
 }
 
 /* The terminal frame of a call that failed. */
-static void send_error(const struct agx_fncall_owner *owner, uint64_t id, enum agx_rpc_kind kind,
+static void send_error(const struct agx_fncall_owner *owner, uint64_t id, enum agx_remote_kind kind,
                        const char *type, const char *message, bool cancelled, bool wait)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(AGX_MESSAGE_MAX);
@@ -275,7 +275,7 @@ static const char *client_type(const struct agx_error *e)
     }
 }
 
-void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_rpc_kind kind,
+void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_remote_kind kind,
                        const struct agx_error *e)
 {
     char text[AGX_LOG_LINE_MAX];
@@ -326,7 +326,7 @@ static void finish(struct agx_fncall *c, int r)
     cancelled = c->cancelled;
     overflow = c->overflow;
     (void)pthread_mutex_unlock(&c->lock);
-    if (r >= 0 && !c->error_type && c->kind == AGX_RPC_UNARY)
+    if (r >= 0 && !c->error_type && c->kind == AGX_REMOTE_UNARY)
         r = agx_fncall_end_value(c, &frame, &size);
     if (overflow)
         agx_fncall_set_error(c, "InputOverflow", "more input was sent than the function takes");
@@ -337,7 +337,7 @@ static void finish(struct agx_fncall *c, int r)
         send_error(c->owner, c->id, c->kind, c->error_type, c->error_message, false, true);
     else if (r < 0)
         send_error(c->owner, c->id, c->kind, "Cancelled", "the call was cancelled", true, true);
-    else if (c->kind == AGX_RPC_UNARY)
+    else if (c->kind == AGX_REMOTE_UNARY)
         c->owner->send(c->owner->user, c->kind, frame, true);
     else
         send_end(c);
@@ -346,9 +346,9 @@ static void finish(struct agx_fncall *c, int r)
 
 void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)
 {
-    static const enum agx_fn_kind kinds[] = { [AGX_RPC_UNARY] = AGX_FN_UNARY,
-                                              [AGX_RPC_STREAM] = AGX_FN_STREAM,
-                                              [AGX_RPC_BIDI] = AGX_FN_BIDI };
+    static const enum agx_fn_kind kinds[] = { [AGX_REMOTE_UNARY] = AGX_FN_UNARY,
+                                              [AGX_REMOTE_STREAM] = AGX_FN_STREAM,
+                                              [AGX_REMOTE_BIDI] = AGX_FN_BIDI };
     int r = AGX_FN_CANCELLED;
 
     c->fn = fn;
@@ -358,8 +358,9 @@ void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)
     }
     if (fn->def->kind != kinds[c->kind]) {
         agx_fncall_set_error(c, "TypeError", "%s() is a %s function and was called as %s",
-                             fn->def->name, agx_rpc_kind_name((enum agx_rpc_kind)fn->def->kind).ptr,
-                             agx_rpc_kind_name(c->kind).ptr);
+                             fn->def->name,
+                             agx_remote_kind_name((enum agx_remote_kind)fn->def->kind).ptr,
+                             agx_remote_kind_name(c->kind).ptr);
         r = AGX_FN_FAILED;
     } else {
         r = agx_fncall_bind(c);

@@ -13,7 +13,7 @@
 #define AGX_WORKER_FNCALL_H
 
 #include "codec/mp_fields.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "worker/fnlib.h"
 
 struct agx_fncall;
@@ -25,7 +25,7 @@ struct agx_fncall_owner {
      * Sends a frame, prefix included, by the lane that belongs to its kind of call: items must not
      * hold up the results of others. `wait`: the caller may be held back. Any thread.
      */
-    void (*send)(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait);
+    void (*send)(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait);
     /* The call is over: its terminal frame was sent. */
     void (*over)(void *user, uint64_t id);
 };
@@ -59,7 +59,7 @@ void agx_fncall_fields(struct agx_mp_field f[AGX_FF_COUNT]);
 int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_mp_field *f,
                    struct agx_fncall **ret, struct agx_error **err) AGX_MUST_CHECK;
 /* Answers a `call` frame that became no call. */
-void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_rpc_kind kind,
+void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_remote_kind kind,
                        const struct agx_error *e);
 
 struct agx_fncall *agx_fncall_ref(struct agx_fncall *c);

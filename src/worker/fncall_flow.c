@@ -38,7 +38,7 @@ int agx_fncall_op_emit(struct agx_fn_call *pub)
     size_t size;
     int r;
 
-    if (c->kind == AGX_RPC_UNARY)
+    if (c->kind == AGX_REMOTE_UNARY)
         agx_fncall_set_error(c, "RuntimeError", "%s() is unary and has no items to emit",
                              c->fn->def->name);
     r = agx_fncall_end_value(c, &frame, &size);
@@ -107,7 +107,7 @@ int agx_fncall_op_next(struct agx_fn_call *pub, struct agx_fn_value *ret)
     bool grant = false;
     int r = 1;
 
-    if (c->kind != AGX_RPC_BIDI) {
+    if (c->kind != AGX_REMOTE_BIDI) {
         agx_fncall_set_error(c, "RuntimeError", "%s() has no input", c->fn->def->name);
         return AGX_FN_FAILED;
     }
@@ -131,7 +131,7 @@ void agx_fncall_input(struct agx_fncall *c, struct agx_str item)
 {
     (void)pthread_mutex_lock(&c->lock);
     /* The server lets no client past its credit, and of one without credit no more than this. */
-    if (c->kind == AGX_RPC_BIDI && !c->cancelled && !c->input_ended) {
+    if (c->kind == AGX_REMOTE_BIDI && !c->cancelled && !c->input_ended) {
         if (c->input.len - c->input_at > AGX_INPUT_MAX || agx_buf_append(&c->input, item) < 0) {
             c->overflow = true;
             c->cancelled = true;

@@ -30,7 +30,7 @@ struct agx_fncall {
 
     /* From the call frame; never changed afterwards. */
     uint64_t id;
-    enum agx_rpc_kind kind;
+    enum agx_remote_kind kind;
     unsigned flags;       /* AGX_RECV_ bits */
     size_t max;           /* the largest message that the client takes */
     uint64_t deadline;    /* on agx_clock_ms(); 0: none */

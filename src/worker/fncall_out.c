@@ -11,7 +11,7 @@
 
 static void begin_value(struct agx_fncall *c)
 {
-    struct agx_str type = c->kind == AGX_RPC_UNARY ? AGX_STR("result") : AGX_STR("stream_item");
+    struct agx_str type = c->kind == AGX_REMOTE_UNARY ? AGX_STR("result") : AGX_STR("stream_item");
 
     if (c->value_at > 0)
         return;

@@ -99,7 +99,8 @@ static size_t write_some(struct agx_lanes *l, struct lane *lane, struct agx_str 
     return 0;
 }
 
-void agx_lanes_send(struct agx_lanes *l, enum agx_rpc_lane which, struct agx_str frame, bool wait)
+void agx_lanes_send(struct agx_lanes *l, enum agx_remote_lane which, struct agx_str frame,
+                    bool wait)
 {
     struct lane *lane = &l->lane[which];
     bool was_empty;
@@ -177,7 +178,7 @@ static int poll_once(struct agx_lanes *l, bool read, int timeout_ms,
 }
 
 /* Reads once from a lane and hands its frames on. 0: go on; 1: the handler wants no more. */
-static int read_lane(struct agx_lanes *l, enum agx_rpc_lane which,
+static int read_lane(struct agx_lanes *l, enum agx_remote_lane which,
                      const struct agx_lanes_handler *h, bool *ret_eof, struct agx_error **err)
 {
     struct lane *lane = &l->lane[which];
@@ -216,7 +217,7 @@ int agx_lanes_run(struct agx_lanes *l, const struct agx_lanes_handler *h, struct
             int k = 0;
 
             if (p[i].revents & ~POLLOUT)
-                k = read_lane(l, (enum agx_rpc_lane)i, h, &eof, err);
+                k = read_lane(l, (enum agx_remote_lane)i, h, &eof, err);
             if (k != 0 || eof)
                 return k;
         }

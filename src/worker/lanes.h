@@ -7,14 +7,15 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 
 struct agx_lanes;
 
 struct agx_lanes_handler {
     void *user;
     /* One frame's map. 1: reading ends here; negative: so it does, with an error. */
-    int (*frame)(void *user, enum agx_rpc_lane lane, struct agx_str frame, struct agx_error **err);
+    int (*frame)(void *user, enum agx_remote_lane lane, struct agx_str frame,
+                 struct agx_error **err);
 };
 
 /* The descriptors are ours from now on. */
@@ -25,7 +26,8 @@ struct agx_lanes *agx_lanes_close(struct agx_lanes *l);
  * Sends a whole frame, or queues it: never waits for the socket. With `wait` it first waits until
  * the queue of that lane is short. A lane that is broken swallows it: the reader will see why.
  */
-void agx_lanes_send(struct agx_lanes *l, enum agx_rpc_lane lane, struct agx_str frame, bool wait);
+void agx_lanes_send(struct agx_lanes *l, enum agx_remote_lane lane, struct agx_str frame,
+                    bool wait);
 
 /* Reads and writes until the handler wants no more (1), the server has closed a lane (0), or
  * something is broken (negative). */

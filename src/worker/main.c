@@ -34,14 +34,15 @@ struct worker {
 };
 
 /* Results by the loop lane, items by the other: a result never stands behind items. */
-static void on_send(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void on_send(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct worker *w = user;
 
-    agx_lanes_send(w->lanes, kind == AGX_RPC_UNARY ? AGX_LANE_LOOP : AGX_LANE_THREAD, frame, wait);
+    agx_lanes_send(w->lanes, kind == AGX_REMOTE_UNARY ? AGX_LANE_LOOP : AGX_LANE_THREAD, frame,
+                   wait);
 }
 
-static int on_frame(void *user, enum agx_rpc_lane lane, struct agx_str frame,
+static int on_frame(void *user, enum agx_remote_lane lane, struct agx_str frame,
                     struct agx_error **err)
 {
     struct worker *w = user;

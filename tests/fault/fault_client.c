@@ -6,7 +6,7 @@
 #include "client/session.h"
 #include "codec/http1.h"
 #include "codec/mp_writer.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/sio.h"
 #include "codec/ws.h"
 #include "codec/ws_handshake.h"
@@ -18,18 +18,19 @@
 /* The server's bytes after the upgrade: made before any allocation fails. */
 static struct agx_buf script = AGX_BUF_INIT(1 << 20);
 
-static void put_event(enum agx_rpc_event ev, struct agx_str payload)
+static void put_event(enum agx_remote_event ev, struct agx_str payload)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(1000);
 
     ASSERT_OK(agx_buf_push(&text, '4'));
-    ASSERT_OK(agx_sio_encode_binary_event(&text, agx_rpc_event_name(ev)));
+    ASSERT_OK(agx_sio_encode_binary_event(&text, agx_remote_event_name(ev)));
     ASSERT_OK(agx_ws_append(&script, AGX_WS_TEXT, agx_buf_peek(&text), NULL));
     ASSERT_OK(agx_ws_append(&script, AGX_WS_BINARY, payload, NULL));
 }
 
 /* {call_id, seq[, value][, error]} */
-static void put_message(enum agx_rpc_event ev, const char *id, uint64_t seq, bool value, bool error)
+static void put_message(enum agx_remote_event ev, const char *id, uint64_t seq, bool value,
+                        bool error)
 {
     _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(1000);
     struct agx_mp_writer w;
@@ -97,7 +98,7 @@ static void serve(struct agx_session *s, uint64_t now)
     agx_buf_done(&bytes);
 }
 
-static int start(struct agx_session *s, enum agx_rpc_kind kind, struct agx_call **ret)
+static int start(struct agx_session *s, enum agx_remote_kind kind, struct agx_call **ret)
 {
     const struct agx_call_request q = {
         .kind = kind, .target = AGX_STR("m::f"), .args = AGX_STR("\x91\x01"), .timeout_ms = 1000
@@ -139,7 +140,7 @@ TEST(calls_of_each_shape_without_memory_end_and_leak_nothing)
         bool good = agx_session_new(&config, 1, &s, NULL) == 0;
 
         for (int kind = 0; good && kind < 3; kind++)
-            good = start(s, (enum agx_rpc_kind)kind, &calls[kind]) == 0;
+            good = start(s, (enum agx_remote_kind)kind, &calls[kind]) == 0;
         if (good && agx_session_send(calls[2], AGX_STR("\x01"), 1, NULL) < 0)
             good = false;
         if (s)

@@ -7,7 +7,7 @@
 #include "agentix/runtime.h"
 #include "client/session.h"
 #include "codec/http1.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/sio.h"
 #include "codec/ws.h"
 #include "codec/ws_handshake.h"
@@ -68,7 +68,7 @@ static void put_messages(struct agx_buf *out, const uint8_t *data, size_t size)
         } else {
             FUZZ_CHECK(agx_buf_push(&text, '4') == 0);
             FUZZ_CHECK(agx_sio_encode_binary_event(
-                           &text, agx_rpc_event_name((enum agx_rpc_event)data[0])) == 0);
+                           &text, agx_remote_event_name((enum agx_remote_event)data[0])) == 0);
             FUZZ_CHECK(agx_ws_append(out, AGX_WS_TEXT, agx_buf_peek(&text), NULL) == 0);
             FUZZ_CHECK(agx_ws_append(out, AGX_WS_BINARY, bytes, NULL) == 0);
         }
@@ -139,13 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mode = data[0] % 4; /* 2 and 3 differ in the resume */
     FUZZ_CHECK(agx_session_new(&config, 1, &s, NULL) == 0);
     for (int i = 0; i < N_CALLS; i++) {
-        const struct agx_call_request q = { .kind = (enum agx_rpc_kind)i,
+        const struct agx_call_request q = { .kind = (enum agx_remote_kind)i,
                                             .target = AGX_STR("m::f"),
                                             .timeout_ms = TIMEOUT_MS };
 
         FUZZ_CHECK(agx_session_call(s, &q, 1, &calls[i], NULL) == 0);
     }
-    (void)!agx_session_send(calls[AGX_RPC_BIDI], AGX_STR("\x01"), 1, NULL);
+    (void)!agx_session_send(calls[AGX_REMOTE_BIDI], AGX_STR("\x01"), 1, NULL);
     half = mode == 3 ? (size - 1) / 2 : size - 1;
     converse(s, mode, data + 1, half, (data[0] >> 2) + 1, connect_answer, 2);
     for (int i = 0; i < N_CALLS; i++)

@@ -67,7 +67,7 @@ static const struct agx_function functions[] = {
     [AGX_FN_BIDI] = { "bidi", AGX_FN_BIDI, 0, NULL, run_items },
 };
 
-static void on_send(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void on_send(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     struct agx_mp_field type = { AGX_STR("type"), AGX_MP_BIT(AGX_MP_STR) };
@@ -121,7 +121,7 @@ static bool is_call(struct agx_str frame)
 static void feed(struct fake *f, struct agx_str in)
 {
     while (in.len >= 2) {
-        enum agx_rpc_lane lane = in.ptr[0] & 1 ? AGX_LANE_THREAD : AGX_LANE_LOOP;
+        enum agx_remote_lane lane = in.ptr[0] & 1 ? AGX_LANE_THREAD : AGX_LANE_LOOP;
         size_t len = AGX_MIN((size_t)(uint8_t)in.ptr[1], in.len - 2);
         struct agx_str frame = { in.ptr + 2, len };
         unsigned before = f->n_started;

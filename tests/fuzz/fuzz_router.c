@@ -95,13 +95,13 @@ static struct agx_str error_type(const struct agx_mp_field *error)
     return f[0].value.bytes;
 }
 
-static bool is_terminal(enum agx_rpc_event ev)
+static bool is_terminal(enum agx_remote_event ev)
 {
     return ev == AGX_EV_UNARY_RESULT || ev == AGX_EV_UNARY_ERROR || ev == AGX_EV_STREAM_END ||
            ev == AGX_EV_STREAM_ERROR || ev == AGX_EV_BIDI_END || ev == AGX_EV_BIDI_ERROR;
 }
 
-static void check_event(struct client *c, enum agx_rpc_event ev, struct agx_str payload)
+static void check_event(struct client *c, enum agx_remote_event ev, struct agx_str payload)
 {
     struct agx_mp_field f[N_FIELDS];
     struct known *k;
@@ -134,7 +134,7 @@ static void check_event(struct client *c, enum agx_rpc_event ev, struct agx_str 
     }
 }
 
-static void on_emit(void *user, void *conn, enum agx_rpc_event ev, const struct agx_str *parts,
+static void on_emit(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,
                     size_t n)
 {
     _cleanup_buf_ struct agx_buf payload = AGX_BUF_INIT(1 << 20);
@@ -154,7 +154,7 @@ static size_t on_queued(void *user, void *conn)
     return ((struct world *)user)->queued;
 }
 
-static struct agx_buf *on_lane(void *user, enum agx_rpc_lane lane)
+static struct agx_buf *on_lane(void *user, enum agx_remote_lane lane)
 {
     return &((struct world *)user)->lanes[lane];
 }
@@ -316,13 +316,13 @@ static void settle(struct world *w, size_t i, bool resume)
 static void wild(struct world *w)
 {
     struct client *c = &w->clients[WILD];
-    enum agx_rpc_event ev = (enum agx_rpc_event)(byte(w) % AGX_EV_COUNT);
+    enum agx_remote_event ev = (enum agx_remote_event)(byte(w) % AGX_EV_COUNT);
     struct agx_str payload = bytes(w);
 
     if (!c->connected)
         return;
     w->n_requests++;
-    agx_router_event(w->rt, c->c, agx_rpc_event_name(ev), payload, w->now_ms);
+    agx_router_event(w->rt, c->c, agx_remote_event_name(ev), payload, w->now_ms);
 }
 
 /* -------- the worker -------- */

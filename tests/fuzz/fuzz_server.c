@@ -82,7 +82,7 @@ static void on_resume_done(struct client *c, const struct agx_mp_field *unknown)
         c->ids[unknown->raw.ptr[i + 1] - 'a'].open = false;
 }
 
-static void check_event(struct client *c, enum agx_rpc_event ev, const struct agx_mp_field *f)
+static void check_event(struct client *c, enum agx_remote_event ev, const struct agx_mp_field *f)
 {
     struct agx_str id = f[CALL_ID].value.bytes;
     struct known *k;
@@ -106,11 +106,11 @@ static void on_server_event(struct client *c, const struct agx_sio_message *m)
         [SEQ] = { AGX_STR("seq"), AGX_MP_BIT(AGX_MP_UINT) },
         [UNKNOWN] = { AGX_STR("unknown"), AGX_MP_BIT(AGX_MP_ARRAY) },
     };
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
 
     if (agx_str_eq(m->packet.nsp, AGX_STR("/log")))
         return;
-    FUZZ_CHECK(agx_rpc_event_find(m->name, &ev) && m->sole);
+    FUZZ_CHECK(agx_remote_event_find(m->name, &ev) && m->sole);
     FUZZ_CHECK(agx_mp_read_fields(m->sole->bytes, &limits, f, N_FIELDS, NULL) == 0);
     if (!keeps_protocol(c))
         return;
@@ -313,11 +313,11 @@ static void acknowledge(struct world *w, struct client *c)
 
 static void wild_event(struct world *w)
 {
-    enum agx_rpc_event ev = (enum agx_rpc_event)(byte(w) % AGX_EV_COUNT);
+    enum agx_remote_event ev = (enum agx_remote_event)(byte(w) % AGX_EV_COUNT);
     struct client *c = &w->clients[WILD];
 
     w->n_calls++;
-    sent(w, c, sio_wire_emit(&c->wire, agx_rpc_event_name(ev), bytes(w)));
+    sent(w, c, sio_wire_emit(&c->wire, agx_remote_event_name(ev), bytes(w)));
 }
 
 /* One frame whose first byte is the input's: any opcode, last of its message or not. */

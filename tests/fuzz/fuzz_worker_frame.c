@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     FUZZ_CHECK(agx_worker_frame_parse(in, &again, NULL) == 0);
     FUZZ_CHECK(f.type == again.type && f.id == again.id && f.bad == again.bad);
-    FUZZ_CHECK(f.kind <= AGX_RPC_BIDI && f.shape <= AGX_RPC_BIDI);
+    FUZZ_CHECK(f.kind <= AGX_REMOTE_BIDI && f.shape <= AGX_REMOTE_BIDI);
     check_view(in, f.callable);
     check_view(in, f.display_name);
     check_raw(in, f.callable_raw);

@@ -61,7 +61,7 @@ static void note_message(struct peer *p, const struct agx_sio_message *m)
     if (!m->sole)
         return;
     ASSERT_TRUE(p->n_events < PEER_EVENTS);
-    ASSERT_TRUE(agx_rpc_event_find(m->name, &e->ev));
+    ASSERT_TRUE(agx_remote_event_find(m->name, &e->ev));
     e->len = m->sole->bytes.len;
     e->payload = malloc(e->len + 1);
     memcpy(e->payload, m->sole->bytes.ptr, e->len);
@@ -164,12 +164,12 @@ void peer_text(struct peer *p, struct agx_str text)
     ASSERT_OK(agx_ws_append(&p->out, AGX_WS_TEXT, text, NULL));
 }
 
-void peer_emit(struct peer *p, enum agx_rpc_event ev, struct agx_str payload)
+void peer_emit(struct peer *p, enum agx_remote_event ev, struct agx_str payload)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(1000);
 
     ASSERT_OK(agx_buf_push(&text, '4'));
-    ASSERT_OK(agx_sio_encode_binary_event(&text, agx_rpc_event_name(ev)));
+    ASSERT_OK(agx_sio_encode_binary_event(&text, agx_remote_event_name(ev)));
     peer_text(p, agx_buf_peek(&text));
     ASSERT_OK(agx_ws_append(&p->out, AGX_WS_BINARY, payload, NULL));
 }
@@ -179,7 +179,7 @@ static void put_key(struct agx_mp_writer *w, const char *key)
     agx_mp_write_str(w, agx_str_from(key));
 }
 
-void peer_value(struct peer *p, enum agx_rpc_event ev, const char *call_id, uint64_t seq,
+void peer_value(struct peer *p, enum agx_remote_event ev, const char *call_id, uint64_t seq,
                 struct agx_str value)
 {
     _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT((size_t)16 << 20);
@@ -199,7 +199,7 @@ void peer_value(struct peer *p, enum agx_rpc_event ev, const char *call_id, uint
     peer_emit(p, ev, agx_buf_peek(&b));
 }
 
-void peer_error(struct peer *p, enum agx_rpc_event ev, const char *call_id, uint64_t seq,
+void peer_error(struct peer *p, enum agx_remote_event ev, const char *call_id, uint64_t seq,
                 const char *type, bool cancelled, int returncode)
 {
     _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(10000);
@@ -271,14 +271,14 @@ void peer_flush(struct peer *p, size_t step)
     collect(p);
 }
 
-struct agx_str peer_expect(struct peer *p, enum agx_rpc_event ev)
+struct agx_str peer_expect(struct peer *p, enum agx_remote_event ev)
 {
     struct peer_event *e = &p->events[p->seen];
 
     collect(p);
     if (p->seen >= p->n_events)
-        FAIL("no further event, expected '%.*s'", AGX_STR_ARG(agx_rpc_event_name(ev)));
-    ASSERT_STR(agx_rpc_event_name(ev), agx_rpc_event_name(e->ev));
+        FAIL("no further event, expected '%.*s'", AGX_STR_ARG(agx_remote_event_name(ev)));
+    ASSERT_STR(agx_remote_event_name(ev), agx_remote_event_name(e->ev));
     p->seen++;
     return agx_str_bytes(e->payload, e->len);
 }
@@ -287,7 +287,7 @@ void peer_expect_none(struct peer *p)
 {
     collect(p);
     if (p->seen < p->n_events)
-        FAIL("unexpected event '%.*s'", AGX_STR_ARG(agx_rpc_event_name(p->events[p->seen].ev)));
+        FAIL("unexpected event '%.*s'", AGX_STR_ARG(agx_remote_event_name(p->events[p->seen].ev)));
 }
 
 char *peer_id(struct agx_str payload)
@@ -335,7 +335,7 @@ void peer_freep(struct peer **p)
     free(*p);
 }
 
-struct agx_call *peer_start(struct peer *p, enum agx_rpc_kind kind, uint64_t timeout_ms)
+struct agx_call *peer_start(struct peer *p, enum agx_remote_kind kind, uint64_t timeout_ms)
 {
     const struct agx_call_request q = { .kind = kind,
                                         .target = AGX_STR("m::f"),
@@ -348,9 +348,10 @@ struct agx_call *peer_start(struct peer *p, enum agx_rpc_kind kind, uint64_t tim
 }
 
 /* Starts a call and gives the id under which the server has it. */
-struct agx_call *peer_start_known(struct peer *p, enum agx_rpc_kind kind, char **ret_id)
+struct agx_call *peer_start_known(struct peer *p, enum agx_remote_kind kind, char **ret_id)
 {
-    static const enum agx_rpc_event events[] = { AGX_EV_UNARY, AGX_EV_STREAM, AGX_EV_BIDI_START };
+    static const enum agx_remote_event events[] = { AGX_EV_UNARY, AGX_EV_STREAM,
+                                                    AGX_EV_BIDI_START };
     struct agx_call *call = peer_start(p, kind, 0);
 
     *ret_id = peer_id(peer_expect(p, events[kind]));

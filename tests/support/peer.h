@@ -7,14 +7,14 @@
 
 #include "client/session.h"
 #include "codec/http1.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/sio_assembler.h"
 #include "codec/ws.h"
 
 enum { PEER_EVENTS = 4096 };
 
 struct peer_event {
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
     char *payload; /* owned */
     size_t len;
 };
@@ -54,12 +54,12 @@ void peer_reconnect(struct peer *p, const char *session, bool resumed);
 
 /* Queues raw text or a binary message, one event with its payload. */
 void peer_text(struct peer *p, struct agx_str text);
-void peer_emit(struct peer *p, enum agx_rpc_event ev, struct agx_str payload);
+void peer_emit(struct peer *p, enum agx_remote_event ev, struct agx_str payload);
 /* Queues {call_id[, seq][, value (msgpack)]}. */
-void peer_value(struct peer *p, enum agx_rpc_event ev, const char *call_id, uint64_t seq,
+void peer_value(struct peer *p, enum agx_remote_event ev, const char *call_id, uint64_t seq,
                 struct agx_str value);
 /* Queues an error event. */
-void peer_error(struct peer *p, enum agx_rpc_event ev, const char *call_id, uint64_t seq,
+void peer_error(struct peer *p, enum agx_remote_event ev, const char *call_id, uint64_t seq,
                 const char *type, bool cancelled, int returncode);
 /* Queues credit for input. */
 void peer_credit(struct peer *p, const char *call_id, uint64_t n, uint64_t bytes, uint64_t seq);
@@ -67,7 +67,7 @@ void peer_credit(struct peer *p, const char *call_id, uint64_t n, uint64_t bytes
 void peer_flush(struct peer *p, size_t step);
 
 /* The client's next event must be this one; its payload is borrowed. */
-struct agx_str peer_expect(struct peer *p, enum agx_rpc_event ev);
+struct agx_str peer_expect(struct peer *p, enum agx_remote_event ev);
 /* There is no further event. */
 void peer_expect_none(struct peer *p);
 /* Fields of a payload. */
@@ -75,9 +75,9 @@ char *peer_id(struct agx_str payload); /* owned; its call_id */
 uint64_t peer_number(struct agx_str payload, const char *name);
 
 /* Starts a call of "m::f" with {"n": 1}. */
-struct agx_call *peer_start(struct peer *p, enum agx_rpc_kind kind, uint64_t timeout_ms);
+struct agx_call *peer_start(struct peer *p, enum agx_remote_kind kind, uint64_t timeout_ms);
 /* The same, and the server has read it; the caller owns *ret_id. */
-struct agx_call *peer_start_known(struct peer *p, enum agx_rpc_kind kind, char **ret_id);
+struct agx_call *peer_start_known(struct peer *p, enum agx_remote_kind kind, char **ret_id);
 int peer_take(struct peer *p, struct agx_call *call, struct agx_str *ret, struct agx_error **err);
 /* What is taken next: this value, the end, this failure (`type` NULL: none of the server's). */
 void peer_expect_value(struct peer *p, struct agx_call *call, struct agx_str want);

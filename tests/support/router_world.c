@@ -3,7 +3,7 @@
 
 int conn_one, conn_two;
 
-static void on_emit(void *user, void *conn, enum agx_rpc_event ev, const struct agx_str *parts,
+static void on_emit(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,
                     size_t n)
 {
     struct router_world *w = user;
@@ -26,7 +26,7 @@ static size_t on_queued(void *user, void *conn)
     return ((struct router_world *)user)->queued;
 }
 
-static struct agx_buf *on_lane(void *user, enum agx_rpc_lane lane)
+static struct agx_buf *on_lane(void *user, enum agx_remote_lane lane)
 {
     return &((struct router_world *)user)->lanes[lane];
 }
@@ -166,7 +166,7 @@ int router_frame(struct router_world *w, const char *type, uint64_t id, const ch
     return router_frame2(w, type, id, key, value, NULL, 0);
 }
 
-size_t router_frames(struct router_world *w, enum agx_rpc_lane lane, const char *type,
+size_t router_frames(struct router_world *w, enum agx_remote_lane lane, const char *type,
                      const char *key, uint64_t *ret)
 {
     struct agx_str in = agx_buf_peek(&w->lanes[lane]), got;
@@ -206,7 +206,7 @@ struct agx_mp_field router_field(struct router_world *w, const char *key)
     return f;
 }
 
-void router_assert_error(struct router_world *w, enum agx_rpc_event ev, const char *call_id,
+void router_assert_error(struct router_world *w, enum agx_remote_event ev, const char *call_id,
                          const char *type)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;

@@ -18,7 +18,7 @@ enum { ROUTER_EVENTS = 512 };
 
 struct router_event {
     void *conn;
-    enum agx_rpc_event ev;
+    enum agx_remote_event ev;
     char *payload; /* owned */
     size_t len;
 };
@@ -54,13 +54,13 @@ int router_frame2(struct router_world *w, const char *type, uint64_t id, const c
 int router_frame(struct router_world *w, const char *type, uint64_t id, const char *key,
                  uint64_t value);
 /* The number of frames of that type in the lane; the last one's field `key` is *ret. */
-size_t router_frames(struct router_world *w, enum agx_rpc_lane lane, const char *type,
+size_t router_frames(struct router_world *w, enum agx_remote_lane lane, const char *type,
                      const char *key, uint64_t *ret);
 const struct router_event *router_last(struct router_world *w);
 /* A field of the last event. */
 struct agx_mp_field router_field(struct router_world *w, const char *key);
 /* The last event is this error for that call. */
-void router_assert_error(struct router_world *w, enum agx_rpc_event ev, const char *call_id,
+void router_assert_error(struct router_world *w, enum agx_remote_event ev, const char *call_id,
                          const char *type);
 
 #endif

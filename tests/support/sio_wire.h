@@ -6,7 +6,7 @@
 #define AGX_TESTS_SIO_WIRE_H
 
 #include "codec/mp_writer.h"
-#include "codec/rpc.h"
+#include "codec/remote_call.h"
 #include "codec/sio_assembler.h"
 #include "codec/ws.h"
 #include "tests/support/fuzz.h"
@@ -160,7 +160,7 @@ static inline void sio_wire_put_uint(struct agx_mp_writer *m, const char *name, 
 }
 
 /* Nothing follows it for its call. */
-static inline bool sio_wire_is_terminal(enum agx_rpc_event ev)
+static inline bool sio_wire_is_terminal(enum agx_remote_event ev)
 {
     return ev == AGX_EV_UNARY_RESULT || ev == AGX_EV_UNARY_ERROR || ev == AGX_EV_STREAM_END ||
            ev == AGX_EV_STREAM_ERROR || ev == AGX_EV_BIDI_END || ev == AGX_EV_BIDI_ERROR;

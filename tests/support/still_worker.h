@@ -41,7 +41,7 @@ struct agx_worker *agx_worker_open(struct agx_loop *l, struct agx_conn_group *g,
     return w;
 }
 
-struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_rpc_lane lane)
+struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_remote_lane lane)
 {
     return &w->lanes[lane];
 }

@@ -14,7 +14,7 @@ struct fake {
     unsigned n_sent, n_waiting;
 };
 
-static void fake_send(void *user, enum agx_rpc_kind kind, struct agx_str frame, bool wait)
+static void fake_send(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
     struct fake *f = user;
 
@@ -51,8 +51,8 @@ static void fake_done(struct fake *f)
 }
 
 /* A frame from {"type": type, "id": id} and `n` more pairs, already msgpack. */
-static int feed(struct fake *f, enum agx_rpc_lane lane, const char *type, uint64_t id, unsigned n,
-                struct agx_str rest)
+static int feed(struct fake *f, enum agx_remote_lane lane, const char *type, uint64_t id,
+                unsigned n, struct agx_str rest)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(1 << 20);
     struct agx_mp_writer w;

@@ -157,7 +157,7 @@ static struct agx_client *two_streams_behind(struct router_world *w, char sessio
     return c;
 }
 
-static void assert_seen(const struct router_world *w, size_t i, enum agx_rpc_event ev,
+static void assert_seen(const struct router_world *w, size_t i, enum agx_remote_event ev,
                         const char *call_id)
 {
     const struct router_event *s = &w->seen[i];

@@ -23,7 +23,7 @@ TEST(unary_call_gives_its_result_and_is_acknowledged_after_100_ms)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
     struct agx_str got;
 
     ASSERT_INT(AGX_TAKE_NOTHING, peer_take(p, call, &got, NULL));
@@ -47,7 +47,7 @@ TEST(request_carries_target_arguments_and_timeout)
     _cleanup_peer_ struct peer *p = peer_new();
     struct agx_str payload;
 
-    (void)peer_start(p, AGX_RPC_STREAM, 5000);
+    (void)peer_start(p, AGX_REMOTE_STREAM, 5000);
     payload = peer_expect(p, AGX_EV_STREAM);
     ASSERT_UINT(5000, peer_number(payload, "timeout_ms"));
     ASSERT_NOT_NULL(memmem(payload.ptr, payload.len, "\xa6target\xa4m::f", 12));
@@ -95,14 +95,14 @@ TEST(errors_of_the_server_have_code_type_traceback_and_returncode)
     char *id;
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(cases); i++) {
-        call = peer_start_known(p, AGX_RPC_UNARY, &id);
+        call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
         peer_error(p, AGX_EV_UNARY_ERROR, id, 1, cases[i].type, cases[i].cancelled, INT_MIN);
         peer_flush(p, SIZE_MAX);
         peer_expect_failure(p, call, cases[i].code, cases[i].type);
         agx_session_release(call, p->now);
         free(id);
     }
-    call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
     peer_error(p, AGX_EV_UNARY_ERROR, id, 1, "WorkerExited", false, -9);
     peer_flush(p, SIZE_MAX);
     free(id);
@@ -117,7 +117,7 @@ TEST(stream_gives_items_in_order_then_its_end)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
     struct agx_str got;
 
     peer_value(p, AGX_EV_STREAM_ITEM, id, 1, AGX_STR("\x01"));
@@ -136,7 +136,7 @@ TEST(stream_that_failed_gives_its_items_before_the_error)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
 
     peer_value(p, AGX_EV_STREAM_ITEM, id, 1, AGX_STR("\x01"));
     peer_error(p, AGX_EV_STREAM_ERROR, id, 2, "KeyError", false, INT_MIN);
@@ -150,7 +150,7 @@ TEST(stream_grants_credit_when_half_a_window_is_taken)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
     struct agx_str credit;
 
     for (uint64_t i = 1; i <= 64; i++)
@@ -171,7 +171,7 @@ TEST(server_that_sends_more_than_it_was_granted_loses_the_connection)
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
 
-    (void)peer_start_known(p, AGX_RPC_STREAM, &id);
+    (void)peer_start_known(p, AGX_REMOTE_STREAM, &id);
     for (uint64_t i = 1; i <= 65; i++)
         peer_value(p, AGX_EV_STREAM_ITEM, id, i, AGX_STR("\x07"));
     peer_flush(p, SIZE_MAX);
@@ -186,7 +186,7 @@ TEST(event_out_of_its_order_or_malformed_ends_the_connection)
         _cleanup_peer_ struct peer *p = peer_new();
         _cleanup_free_ char *id = NULL;
 
-        (void)peer_start_known(p, AGX_RPC_STREAM, &id);
+        (void)peer_start_known(p, AGX_REMOTE_STREAM, &id);
         if (i < AGX_ARRAY_LEN(bad))
             peer_emit(p, AGX_EV_STREAM_ITEM, bad[i]);
         else
@@ -212,7 +212,7 @@ TEST(bidi_input_waits_for_credit_and_is_numbered)
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_BIDI, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_BIDI, &id);
 
     for (uint64_t i = 1; i <= 64; i++) {
         ASSERT_TRUE(agx_session_can_send(call));
@@ -238,7 +238,7 @@ TEST(bidi_item_larger_than_the_window_goes_alone)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL, *big = calloc(1, 100005);
-    struct agx_call *call = peer_start_known(p, AGX_RPC_BIDI, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_BIDI, &id);
 
     memcpy(big, "\xc6\x00\x01\x86\xa0", 5); /* 100,000 bytes */
     ASSERT_OK(agx_session_send(call, agx_str_bytes(big, 100005), p->now, NULL));
@@ -249,8 +249,8 @@ TEST(bidi_item_larger_than_the_window_goes_alone)
 TEST(input_to_a_unary_call_or_malformed_is_refused)
 {
     _cleanup_peer_ struct peer *p = peer_new();
-    struct agx_call *unary = peer_start(p, AGX_RPC_UNARY, 0),
-                    *bidi = peer_start(p, AGX_RPC_BIDI, 0);
+    struct agx_call *unary = peer_start(p, AGX_REMOTE_UNARY, 0),
+                    *bidi = peer_start(p, AGX_REMOTE_BIDI, 0);
 
     ASSERT_FALSE(agx_session_can_send(unary));
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_session_send(unary, AGX_STR("\x05"), p->now, NULL));
@@ -263,7 +263,7 @@ TEST(cancel_asks_the_server_and_its_answer_ends_the_call)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
     struct agx_str got;
 
     agx_session_cancel(call, p->now);
@@ -280,7 +280,7 @@ TEST(call_freed_while_it_runs_is_cancelled_and_its_end_acknowledged)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
 
     agx_session_release(call, p->now);
     (void)peer_expect(p, AGX_EV_CANCEL);
@@ -297,7 +297,7 @@ TEST(call_freed_while_it_runs_is_cancelled_and_its_end_acknowledged)
 TEST(deadline_ends_the_call_and_cancels_it)
 {
     _cleanup_peer_ struct peer *p = peer_new();
-    struct agx_call *call = peer_start(p, AGX_RPC_UNARY, 50);
+    struct agx_call *call = peer_start(p, AGX_REMOTE_UNARY, 50);
     _cleanup_free_ char *id = peer_id(peer_expect(p, AGX_EV_UNARY));
 
     ASSERT_UINT(p->now + 50, agx_session_deadline(p->s));
@@ -317,7 +317,7 @@ TEST(call_before_the_connection_is_sent_when_it_stands)
 {
     _cleanup_peer_ struct peer *p = peer_new_dialing();
 
-    (void)peer_start(p, AGX_RPC_UNARY, 0);
+    (void)peer_start(p, AGX_REMOTE_UNARY, 0);
     peer_accept(p);
     peer_expect_none(p);
     peer_connect(p, "s1", false);
@@ -330,7 +330,7 @@ TEST(first_connection_that_fails_ends_the_calls_and_the_next_call_tries_again)
     _cleanup_peer_ struct peer *p = peer_new_dialing();
     struct agx_call *call;
 
-    call = peer_start(p, AGX_RPC_UNARY, 0);
+    call = peer_start(p, AGX_REMOTE_UNARY, 0);
     (void)agx_error_set(&err, AGX_UNAVAILABLE, "connect 'x': refused");
     agx_session_lost(p->s, &err, p->now);
     ASSERT_UINT(0, agx_session_attempt(p->s));
@@ -338,7 +338,7 @@ TEST(first_connection_that_fails_ends_the_calls_and_the_next_call_tries_again)
     ASSERT_MESSAGE(why, "refused");
     peer_expect_failure(p, call, AGX_UNAVAILABLE, NULL);
     agx_session_release(call, p->now);
-    (void)peer_start(p, AGX_RPC_UNARY, 0);
+    (void)peer_start(p, AGX_REMOTE_UNARY, 0);
     ASSERT_UINT(2, agx_session_attempt(p->s));
 }
 
@@ -347,7 +347,7 @@ TEST(server_that_does_not_answer_in_time_is_unavailable)
     _cleanup_peer_ struct peer *p = peer_new_dialing();
     struct agx_call *call;
 
-    call = peer_start(p, AGX_RPC_UNARY, 0);
+    call = peer_start(p, AGX_REMOTE_UNARY, 0);
     agx_session_dialed(p->s, p->now);
     ASSERT_UINT(p->now + 1000, agx_session_deadline(p->s));
     agx_session_tick(p->s, p->now += 1000);
@@ -360,7 +360,7 @@ TEST(server_that_refuses_the_token_is_unauthenticated)
     char answer[] = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
     struct agx_call *call;
 
-    call = peer_start(p, AGX_RPC_UNARY, 0);
+    call = peer_start(p, AGX_REMOTE_UNARY, 0);
     agx_session_dialed(p->s, p->now);
     agx_session_read(p->s, (uint8_t *)answer, sizeof(answer) - 1, p->now);
     peer_expect_failure(p, call, AGX_UNAUTHENTICATED, NULL);
@@ -418,7 +418,7 @@ TEST(goodbye_acknowledges_and_closes)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
 
     peer_value(p, AGX_EV_UNARY_RESULT, id, 1, AGX_STR("\x2a"));
     peer_flush(p, SIZE_MAX);

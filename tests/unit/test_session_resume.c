@@ -9,7 +9,7 @@ TEST(connection_cut_in_a_stream_goes_on_without_loss_or_doubles)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_STREAM, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
 
     peer_value(p, AGX_EV_STREAM_ITEM, id, 1, AGX_STR("\x01"));
     peer_value(p, AGX_EV_STREAM_ITEM, id, 2, AGX_STR("\x02"));
@@ -33,7 +33,7 @@ TEST(call_that_the_server_never_received_is_sent_again)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL, *again = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_BIDI, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_BIDI, &id);
 
     ASSERT_OK(agx_session_send(call, AGX_STR("\x01"), p->now, NULL));
     ASSERT_OK(agx_session_end_input(call, p->now, NULL));
@@ -53,7 +53,7 @@ TEST(input_that_the_server_has_is_not_sent_again)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_BIDI, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_BIDI, &id);
 
     for (int i = 0; i < 3; i++) {
         ASSERT_OK(agx_session_send(call, AGX_STR("\x01"), p->now, NULL));
@@ -75,7 +75,7 @@ TEST(cancel_that_was_lost_with_the_connection_is_said_again)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
 
     peer_cut(p);
     agx_session_cancel(call, p->now);
@@ -90,7 +90,7 @@ TEST(cancelled_call_that_the_server_never_received_is_over)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
 
     peer_cut(p);
     agx_session_cancel(call, p->now);
@@ -107,11 +107,11 @@ TEST(call_started_while_away_is_sent_after_the_resume)
     _cleanup_peer_ struct peer *p = peer_new();
 
     peer_cut(p);
-    (void)peer_start(p, AGX_RPC_UNARY, 0);
+    (void)peer_start(p, AGX_REMOTE_UNARY, 0);
     peer_accept(p);
     peer_connect(p, "s1", true);
     (void)peer_expect(p, AGX_EV_RESUME);
-    (void)peer_start(p, AGX_RPC_STREAM, 0);
+    (void)peer_start(p, AGX_REMOTE_STREAM, 0);
     peer_expect_none(p);
     peer_resume_done(p, NULL, 0, NULL);
     (void)peer_expect(p, AGX_EV_UNARY);
@@ -122,10 +122,10 @@ TEST(session_that_is_gone_leaves_sent_calls_without_a_result_and_sends_the_other
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *sent = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *sent = peer_start_known(p, AGX_REMOTE_UNARY, &id);
 
     peer_cut(p);
-    (void)peer_start(p, AGX_RPC_STREAM, 0);
+    (void)peer_start(p, AGX_REMOTE_STREAM, 0);
     peer_accept(p);
     peer_connect(p, "s2", false);
     peer_expect_failure(p, sent, AGX_DATA_LOSS, "ResultUnavailable");
@@ -137,7 +137,7 @@ TEST(call_that_the_answer_to_resume_leaves_out_has_no_result)
 {
     _cleanup_peer_ struct peer *p = peer_new();
     _cleanup_free_ char *id = NULL;
-    struct agx_call *call = peer_start_known(p, AGX_RPC_UNARY, &id);
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
 
     peer_reconnect(p, "s1", true);
     peer_resume_done(p, NULL, 0, NULL);
@@ -147,7 +147,7 @@ TEST(call_that_the_answer_to_resume_leaves_out_has_no_result)
 TEST(server_that_stays_away_is_given_up_after_the_window)
 {
     _cleanup_peer_ struct peer *p = peer_new();
-    struct agx_call *call = peer_start(p, AGX_RPC_UNARY, 0);
+    struct agx_call *call = peer_start(p, AGX_REMOTE_UNARY, 0);
     struct agx_str got;
     int attempts = 0;
 

@@ -39,8 +39,8 @@ TEST(call_gives_its_fields_and_leaves_values_raw)
     ASSERT_NULL(f.bad);
     ASSERT_INT(AGX_WF_CALL, f.type);
     ASSERT_INT(7, f.id);
-    ASSERT_INT(AGX_RPC_STREAM, f.kind);
-    ASSERT_INT(AGX_RPC_STREAM, f.shape);
+    ASSERT_INT(AGX_REMOTE_STREAM, f.kind);
+    ASSERT_INT(AGX_REMOTE_STREAM, f.shape);
     ASSERT_INT(3, f.flags);
     ASSERT_TRUE(f.by_target);
     ASSERT_STR(AGX_STR("m::f"), f.callable);

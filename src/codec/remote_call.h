@@ -1,19 +1,19 @@
 /*
- * rpc.h: the names of the remote call: kinds, events, lanes and limits that server, worker and
- * clients share. docs/design/runtime-protocol.md explains them.
+ * remote_call.h: the names of the remote call: kinds, events, lanes and limits that server, worker
+ * and clients share. docs/design/runtime-protocol.md explains them.
  */
-#ifndef AGX_CODEC_RPC_H
-#define AGX_CODEC_RPC_H
+#ifndef AGX_CODEC_REMOTE_CALL_H
+#define AGX_CODEC_REMOTE_CALL_H
 
 #include "base/str.h"
 
-enum agx_rpc_kind {
-    AGX_RPC_UNARY,
-    AGX_RPC_STREAM,
-    AGX_RPC_BIDI,
+enum agx_remote_kind {
+    AGX_REMOTE_UNARY,
+    AGX_REMOTE_STREAM,
+    AGX_REMOTE_BIDI,
 };
 
-enum agx_rpc_event {
+enum agx_remote_event {
     /* From the client. The first three are in the order of the kinds. */
     AGX_EV_UNARY,
     AGX_EV_STREAM,
@@ -38,7 +38,7 @@ enum agx_rpc_event {
 };
 
 /* Which socket of the worker a frame goes by. */
-enum agx_rpc_lane {
+enum agx_remote_lane {
     AGX_LANE_LOOP,
     AGX_LANE_THREAD,
     AGX_LANE_COUNT,
@@ -56,17 +56,17 @@ enum agx_rpc_lane {
 #define AGX_RECV_INT_KEYS 1u
 #define AGX_RECV_BYTE_DTYPES 2u
 
-struct agx_str agx_rpc_event_name(enum agx_rpc_event ev);
-bool agx_rpc_event_find(struct agx_str name, enum agx_rpc_event *ret);
+struct agx_str agx_remote_event_name(enum agx_remote_event ev);
+bool agx_remote_event_find(struct agx_str name, enum agx_remote_event *ret);
 
 /* "unary", "stream", "bidi". */
-struct agx_str agx_rpc_kind_name(enum agx_rpc_kind kind);
-bool agx_rpc_kind_find(struct agx_str name, enum agx_rpc_kind *ret);
+struct agx_str agx_remote_kind_name(enum agx_remote_kind kind);
+bool agx_remote_kind_find(struct agx_str name, enum agx_remote_kind *ret);
 
 /* The event that carries a value (result or item), the normal end, or the failure of a call of that
  * kind. */
-enum agx_rpc_event agx_rpc_value_event(enum agx_rpc_kind kind);
-enum agx_rpc_event agx_rpc_end_event(enum agx_rpc_kind kind); /* not for unary */
-enum agx_rpc_event agx_rpc_error_event(enum agx_rpc_kind kind);
+enum agx_remote_event agx_remote_value_event(enum agx_remote_kind kind);
+enum agx_remote_event agx_remote_end_event(enum agx_remote_kind kind); /* not for unary */
+enum agx_remote_event agx_remote_error_event(enum agx_remote_kind kind);
 
 #endif

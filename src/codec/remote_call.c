@@ -1,5 +1,5 @@
-/* rpc.c: names of the remote call. */
-#include "codec/rpc.h"
+/* remote_call.c: names of the remote call. */
+#include "codec/remote_call.h"
 
 #include "base/banned.h"
 #include "base/macros.h"
@@ -34,59 +34,59 @@ static const struct agx_str event_names[AGX_EV_COUNT] = {
 
 static const struct {
     struct agx_str name;
-    enum agx_rpc_event value, end, error;
+    enum agx_remote_event value, end, error;
 } kinds[] = {
-    [AGX_RPC_UNARY] = { NAME("unary"), AGX_EV_UNARY_RESULT, AGX_EV_UNARY_RESULT,
-                        AGX_EV_UNARY_ERROR },
-    [AGX_RPC_STREAM] = { NAME("stream"), AGX_EV_STREAM_ITEM, AGX_EV_STREAM_END,
-                         AGX_EV_STREAM_ERROR },
-    [AGX_RPC_BIDI] = { NAME("bidi"), AGX_EV_BIDI_OUT, AGX_EV_BIDI_END, AGX_EV_BIDI_ERROR },
+    [AGX_REMOTE_UNARY] = { NAME("unary"), AGX_EV_UNARY_RESULT, AGX_EV_UNARY_RESULT,
+                           AGX_EV_UNARY_ERROR },
+    [AGX_REMOTE_STREAM] = { NAME("stream"), AGX_EV_STREAM_ITEM, AGX_EV_STREAM_END,
+                            AGX_EV_STREAM_ERROR },
+    [AGX_REMOTE_BIDI] = { NAME("bidi"), AGX_EV_BIDI_OUT, AGX_EV_BIDI_END, AGX_EV_BIDI_ERROR },
 };
 
-struct agx_str agx_rpc_event_name(enum agx_rpc_event ev)
+struct agx_str agx_remote_event_name(enum agx_remote_event ev)
 {
     return event_names[ev];
 }
 
-bool agx_rpc_event_find(struct agx_str name, enum agx_rpc_event *ret)
+bool agx_remote_event_find(struct agx_str name, enum agx_remote_event *ret)
 {
     for (size_t i = 0; i < AGX_ARRAY_LEN(event_names); i++) {
         if (agx_str_eq(name, event_names[i])) {
-            *ret = (enum agx_rpc_event)i;
+            *ret = (enum agx_remote_event)i;
             return true;
         }
     }
     return false;
 }
 
-struct agx_str agx_rpc_kind_name(enum agx_rpc_kind kind)
+struct agx_str agx_remote_kind_name(enum agx_remote_kind kind)
 {
     return kinds[kind].name;
 }
 
-bool agx_rpc_kind_find(struct agx_str name, enum agx_rpc_kind *ret)
+bool agx_remote_kind_find(struct agx_str name, enum agx_remote_kind *ret)
 {
     for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++) {
         if (agx_str_eq(name, kinds[i].name)) {
-            *ret = (enum agx_rpc_kind)i;
+            *ret = (enum agx_remote_kind)i;
             return true;
         }
     }
     return false;
 }
 
-enum agx_rpc_event agx_rpc_value_event(enum agx_rpc_kind kind)
+enum agx_remote_event agx_remote_value_event(enum agx_remote_kind kind)
 {
     return kinds[kind].value;
 }
 
-enum agx_rpc_event agx_rpc_end_event(enum agx_rpc_kind kind)
+enum agx_remote_event agx_remote_end_event(enum agx_remote_kind kind)
 {
-    assert(kind != AGX_RPC_UNARY);
+    assert(kind != AGX_REMOTE_UNARY);
     return kinds[kind].end;
 }
 
-enum agx_rpc_event agx_rpc_error_event(enum agx_rpc_kind kind)
+enum agx_remote_event agx_remote_error_event(enum agx_remote_kind kind)
 {
     return kinds[kind].error;
 }
