@@ -286,7 +286,7 @@ static PyObject *worker_cancel_all(PyObject *self, PyObject *unused)
     ids = calloc(w->calls.len + 1, sizeof(*ids));
     if (!ids)
         return PyErr_NoMemory();
-    while ((c = agx_idmap_next(&w->calls, &at)))
+    while ((c = agx_call_table_next(&w->calls, &at)))
         ids[n++] = c->id;
     for (size_t i = 0; i < n; i++)
         agx_worker_cancel(w, ids[i]);

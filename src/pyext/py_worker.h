@@ -16,7 +16,7 @@
 
 #include "codec/remote_call.h"
 #include "codec/worker_frame.h"
-#include "pyext/idmap.h"
+#include "pyext/call_table.h"
 #include "pyext/inbuf.h"
 #include "pyext/outq.h"
 #include "pyext/py_msgpack.h"
@@ -96,12 +96,12 @@ struct worker {
     struct agx_outq out; /* loop lane */
     struct thread_out thread_out;
     struct pool pool;
-    struct agx_idmap calls;  /* id -> struct call, owned */
-    struct agx_cworker *cfn; /* owned; calls of C functions, which are not in `calls` */
-    PyObject *plans;         /* dict: payload or target -> Plan, or None: load it anew each time */
-    PyObject *held_plan;     /* loaded for the frame that waits until there is a loop */
-    PyObject *drained;       /* list of futures that wait for `out` to get shorter */
-    PyObject *context_type;  /* contextvars.Context */
+    struct agx_call_table calls; /* id -> struct call, owned */
+    struct agx_cworker *cfn;     /* owned; calls of C functions, which are not in `calls` */
+    PyObject *plans;        /* dict: payload or target -> Plan, or None: load it anew each time */
+    PyObject *held_plan;    /* loaded for the frame that waits until there is a loop */
+    PyObject *drained;      /* list of futures that wait for `out` to get shorter */
+    PyObject *context_type; /* contextvars.Context */
     PyObject *generator_type;
     PyTypeObject *call_type, *plan_type; /* owned */
     PyObject *empty_list, *empty_dict;

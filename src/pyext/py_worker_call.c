@@ -251,7 +251,7 @@ struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f)
     c->max = f->max;
     c->credit_n = AGX_CREDIT_ITEMS;
     c->credit_bytes = AGX_CREDIT_BYTES;
-    if (agx_idmap_get(&w->calls, f->id) || agx_idmap_add(&w->calls, f->id, c) < 0) {
+    if (agx_call_table_get(&w->calls, f->id) || agx_call_table_add(&w->calls, f->id, c) < 0) {
         Py_DECREF((PyObject *)c);
         PyErr_SetString(PyExc_RuntimeError, "the id of a call is in use, or there is no memory");
         return NULL;
@@ -263,8 +263,8 @@ void agx_call_forget(struct call *c)
 {
     /* The task is held by asyncio as long as it runs; to hold it here too would be a cycle. */
     Py_CLEAR(c->task);
-    if (agx_idmap_get(&c->w->calls, c->id) == c) {
-        (void)agx_idmap_remove(&c->w->calls, c->id);
+    if (agx_call_table_get(&c->w->calls, c->id) == c) {
+        (void)agx_call_table_remove(&c->w->calls, c->id);
         Py_DECREF((PyObject *)c);
     }
 }

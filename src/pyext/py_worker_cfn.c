@@ -56,7 +56,7 @@ bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
     else
         ours = f->type != AGX_WF_SHUTDOWN && agx_cworker_has(w->cfn, f->id);
     /* A cancel for no call yet may be for one of either kind: both remember it. */
-    if (ours || (f->type == AGX_WF_CANCEL && !agx_idmap_get(&w->calls, f->id)))
+    if (ours || (f->type == AGX_WF_CANCEL && !agx_call_table_get(&w->calls, f->id)))
         (void)!agx_cworker_frame(w->cfn, lane, frame, &ignored, NULL);
     return ours;
 }

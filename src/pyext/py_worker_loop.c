@@ -172,7 +172,7 @@ static void wake_waiter(struct call *c)
 
 static void on_credit(struct worker *w, const struct agx_worker_frame *f)
 {
-    struct call *c = agx_idmap_get(&w->calls, f->id);
+    struct call *c = agx_call_table_get(&w->calls, f->id);
 
     if (!c)
         return;
@@ -185,7 +185,7 @@ static void on_credit(struct worker *w, const struct agx_worker_frame *f)
 /* An item of input, or its end. The inbox reports what is wrong with it by itself. */
 static void on_input(struct worker *w, const struct agx_worker_frame *f)
 {
-    struct call *c = agx_idmap_get(&w->calls, f->id);
+    struct call *c = agx_call_table_get(&w->calls, f->id);
     _cleanup_py_ PyObject *inbox = NULL, *item = NULL, *broken = NULL, *size = NULL;
 
     if (!c || !c->inbox)
@@ -224,7 +224,7 @@ static void cancel_call(struct call *c)
 
 void agx_worker_cancel(struct worker *w, uint64_t id)
 {
-    struct call *c = agx_idmap_get(&w->calls, id);
+    struct call *c = agx_call_table_get(&w->calls, id);
 
     if (c) {
         Py_INCREF((PyObject *)c);
@@ -277,7 +277,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
         return HANDLED;
     case AGX_WF_CANCEL:
         /* Without a loop the only calls are plain functions; CancelledError is asyncio's. */
-        if (!w->aio.loop && agx_idmap_get(&w->calls, f.id))
+        if (!w->aio.loop && agx_call_table_get(&w->calls, f.id))
             return NEED_LOOP;
         agx_worker_cancel(w, f.id);
         return HANDLED;

@@ -1,62 +1,62 @@
 #include "base/limits.h"
 #include "codec/frame.h"
-#include "pyext/idmap.h"
+#include "pyext/call_table.h"
 #include "pyext/inbuf.h"
 #include "pyext/outq.h"
 #include "tests/support/test.h"
 
-/* ---- idmap ---- */
+/* ---- call_table ---- */
 
-TEST(idmap_finds_what_was_added_and_forgets_what_was_removed)
+TEST(call_table_finds_what_was_added_and_forgets_what_was_removed)
 {
-    struct agx_idmap m = AGX_IDMAP_INIT;
+    struct agx_call_table m = AGX_CALL_TABLE_INIT;
     static int values[1000];
     size_t at = 0, n = 0;
 
-    ASSERT_NULL(agx_idmap_get(&m, 1));
-    ASSERT_NULL(agx_idmap_remove(&m, 1));
+    ASSERT_NULL(agx_call_table_get(&m, 1));
+    ASSERT_NULL(agx_call_table_remove(&m, 1));
     for (uint64_t id = 1; id <= 1000; id++)
-        ASSERT_OK(agx_idmap_add(&m, id, &values[id - 1]));
+        ASSERT_OK(agx_call_table_add(&m, id, &values[id - 1]));
     for (uint64_t id = 2; id <= 1000; id += 2)
-        ASSERT_TRUE(agx_idmap_remove(&m, id) == &values[id - 1]);
+        ASSERT_TRUE(agx_call_table_remove(&m, id) == &values[id - 1]);
     for (uint64_t id = 1; id <= 1000; id++)
-        ASSERT_TRUE(agx_idmap_get(&m, id) == (id % 2 ? &values[id - 1] : NULL));
-    while (agx_idmap_next(&m, &at))
+        ASSERT_TRUE(agx_call_table_get(&m, id) == (id % 2 ? &values[id - 1] : NULL));
+    while (agx_call_table_next(&m, &at))
         n++;
     ASSERT_INT(500, n);
-    agx_idmap_done(&m);
+    agx_call_table_done(&m);
 }
 
-TEST(idmap_with_ids_that_share_a_slot_keeps_them_apart)
+TEST(call_table_with_ids_that_share_a_slot_keeps_them_apart)
 {
     static const uint64_t ids[] = { 1, 65, 129, 2, 66, 193, 64, 128 };
     static int values[AGX_ARRAY_LEN(ids)];
 
     for (size_t gone = 0; gone < AGX_ARRAY_LEN(ids); gone++) {
-        struct agx_idmap m = AGX_IDMAP_INIT;
+        struct agx_call_table m = AGX_CALL_TABLE_INIT;
 
         for (size_t i = 0; i < AGX_ARRAY_LEN(ids); i++)
-            ASSERT_OK(agx_idmap_add(&m, ids[i], &values[i]));
-        ASSERT_TRUE(agx_idmap_remove(&m, ids[gone]) == &values[gone]);
+            ASSERT_OK(agx_call_table_add(&m, ids[i], &values[i]));
+        ASSERT_TRUE(agx_call_table_remove(&m, ids[gone]) == &values[gone]);
         for (size_t i = 0; i < AGX_ARRAY_LEN(ids); i++)
-            ASSERT_TRUE(agx_idmap_get(&m, ids[i]) == (i == gone ? NULL : &values[i]));
-        agx_idmap_done(&m);
+            ASSERT_TRUE(agx_call_table_get(&m, ids[i]) == (i == gone ? NULL : &values[i]));
+        agx_call_table_done(&m);
     }
 }
 
-TEST(idmap_stays_small_while_calls_come_and_go)
+TEST(call_table_stays_small_while_calls_come_and_go)
 {
-    struct agx_idmap m = AGX_IDMAP_INIT;
+    struct agx_call_table m = AGX_CALL_TABLE_INIT;
     int value;
 
     for (uint64_t id = 1; id <= 100000; id++) {
-        ASSERT_OK(agx_idmap_add(&m, id, &value));
+        ASSERT_OK(agx_call_table_add(&m, id, &value));
         if (id > 10)
-            ASSERT_NOT_NULL(agx_idmap_remove(&m, id - 10));
+            ASSERT_NOT_NULL(agx_call_table_remove(&m, id - 10));
     }
     ASSERT_INT(10, m.len);
     ASSERT_INT(64, m.cap);
-    agx_idmap_done(&m);
+    agx_call_table_done(&m);
 }
 
 /* ---- inbuf ---- */
