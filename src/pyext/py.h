@@ -4,6 +4,9 @@
  * Extension modules keep to the limited API of 3.11, so that one build serves every later version.
  * A comment beside each `PyObject *` that leaves a function says whether the reference is new (the
  * caller's) or borrowed.
+ *
+ * What the files share begins with agx_py_, what those of one module share with pyclient_ or
+ * pyworker_.
  */
 #ifndef AGX_PYEXT_PY_H
 #define AGX_PYEXT_PY_H

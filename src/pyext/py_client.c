@@ -45,11 +45,11 @@ static int execute(PyObject *module)
     m->invalid_state = import_from("asyncio", "InvalidStateError");
     if (!m->name_run || !m->cancelled_error || !m->invalid_state)
         return -1;
-    if (add_type(module, &m->plan_type, plan_type_new(module), "Plan") < 0 ||
-        add_type(module, &m->call_type, call_type_new(module), "Call") < 0 ||
-        add_type(module, &m->step_type, step_type_new(module), "Step") < 0)
+    if (add_type(module, &m->plan_type, pyclient_plan_type_new(module), "Plan") < 0 ||
+        add_type(module, &m->call_type, pyclient_call_type_new(module), "Call") < 0 ||
+        add_type(module, &m->step_type, pyclient_step_type_new(module), "Step") < 0)
         return -1;
-    return add_type(module, &m->session_type, session_type_new(module), "Session");
+    return add_type(module, &m->session_type, pyclient_session_type_new(module), "Session");
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

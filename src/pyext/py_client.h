@@ -174,13 +174,13 @@ struct session {
     PyObject *ack_timer;
 };
 
-static inline struct agx_str call_id(const struct call *c)
+static inline struct agx_str pyclient_call_id(const struct call *c)
 {
     return (struct agx_str){ c->id, c->id_len };
 }
 
 /* True: there is an outcome or an item; whoever waits can go on. */
-static inline bool call_is_ready(const struct call *c)
+static inline bool pyclient_call_is_ready(const struct call *c)
 {
     return c->state == CALL_ENDED || c->items_len > 0;
 }

@@ -17,14 +17,14 @@ static int attach(struct session *s, PyObject *loop, Py_ssize_t max_message)
         PyErr_NoMemory();
         return -1;
     }
-    session_bind(s, loop);
+    pyclient_session_bind(s, loop);
     agx_ws_init(&s->ws, AGX_WS_CLIENT, (size_t)max_message);
     s->state = SESSION_GREETING;
     s->generation++;
     return 0;
 }
 
-PyObject *session_attach_fd(PyObject *self, PyObject *args)
+PyObject *pyclient_session_attach_fd(PyObject *self, PyObject *args)
 {
     struct session *s = (struct session *)self;
     _cleanup_py_ PyObject *reader = NULL;
@@ -41,13 +41,13 @@ PyObject *session_attach_fd(PyObject *self, PyObject *args)
     r = PyObject_CallMethod(loop, "add_reader", "iO", fd, reader);
     if (!r) {
         s->fd = -1; /* the caller's again */
-        io_detach(s);
+        pyclient_io_detach(s);
         return NULL;
     }
     return r;
 }
 
-PyObject *session_attach_transport(PyObject *self, PyObject *args)
+PyObject *pyclient_session_attach_transport(PyObject *self, PyObject *args)
 {
     struct session *s = (struct session *)self;
     PyObject *loop, *transport;
@@ -65,7 +65,7 @@ static void close_fd(struct session *s)
 {
     PyObject *r;
 
-    (void)io_watch_writer(s, false);
+    (void)pyclient_io_watch_writer(s, false);
     r = PyObject_CallMethod(s->loop, "remove_reader", "i", s->fd);
     Py_XDECREF(r);
     PyErr_Clear(); /* a closed loop watches nothing any more */
@@ -98,7 +98,7 @@ static void stop_ack_timer(struct session *s)
     Py_DECREF(timer);
 }
 
-void io_detach(struct session *s)
+void pyclient_io_detach(struct session *s)
 {
     if (s->state == SESSION_DETACHED || s->state == SESSION_CLOSED)
         return;
@@ -109,17 +109,17 @@ void io_detach(struct session *s)
     if (s->transport)
         close_transport(s);
     agx_ws_done(&s->ws);
-    io_out_emptied(s);
+    pyclient_io_out_emptied(s);
     s->has_event = false;
     stop_ack_timer(s);
-    ack_reset(s); /* a resume names what is still open; the rest is forgotten there */
+    pyclient_ack_reset(s); /* a resume names what is still open; the rest is forgotten there */
 }
 
-void io_lost(struct session *s, const char *reason)
+void pyclient_io_lost(struct session *s, const char *reason)
 {
     PyObject *r;
 
-    io_detach(s);
+    pyclient_io_detach(s);
     r = PyObject_CallMethod(s->owner, "lost", "s", reason);
     if (!r)
         PyErr_WriteUnraisable(s->owner);

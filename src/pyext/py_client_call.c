@@ -16,8 +16,8 @@
 
 #include "base/banned.h"
 
-struct call *call_new(struct session *s, struct plan *p, PyObject *args, PyObject *kwargs,
-                      double timeout_s)
+struct call *pyclient_call_new(struct session *s, struct plan *p, PyObject *args, PyObject *kwargs,
+                               double timeout_s)
 {
     struct call *c = (struct call *)PyType_GenericAlloc((PyTypeObject *)s->module->call_type, 0);
 
@@ -51,7 +51,7 @@ static void stop_timer(struct call *c)
     Py_CLEAR(c->timer);
 }
 
-void call_end(struct call *c, PyObject *result, PyObject *exception)
+void pyclient_call_end(struct call *c, PyObject *result, PyObject *exception)
 {
     if (c->state == CALL_ENDED) {
         Py_XDECREF(result);
@@ -59,47 +59,47 @@ void call_end(struct call *c, PyObject *result, PyObject *exception)
         return;
     }
     if (c->state == CALL_WAITING || c->state == CALL_SENT)
-        session_remove(c->session, c);
+        pyclient_session_remove(c->session, c);
     c->state = CALL_ENDED;
     c->result = result;
     c->exception = exception;
-    session_give_room(c->session, &c->request);
-    call_input_done(c);
+    pyclient_session_give_room(c->session, &c->request);
+    pyclient_call_input_done(c);
     if (c->timer)
         stop_timer(c);
-    session_wake(c->session, c);
+    pyclient_session_wake(c->session, c);
 }
 
-void call_fail(struct call *c, const char *type, const char *message)
+void pyclient_call_fail(struct call *c, const char *type, const char *message)
 {
     PyObject *error = Py_BuildValue("{ssss}", "type", type, "message", message);
-    PyObject *exception = error ? session_error(c->session, c->plan->name, error) : NULL;
+    PyObject *exception = error ? pyclient_session_error(c->session, c->plan->name, error) : NULL;
 
     Py_XDECREF(error);
     if (exception)
-        call_end(c, NULL, exception);
+        pyclient_call_end(c, NULL, exception);
     else
-        call_fail_set(c);
+        pyclient_call_fail_set(c);
 }
 
-void call_fail_set(struct call *c)
+void pyclient_call_fail_set(struct call *c)
 {
-    call_end(c, NULL, agx_py_take_exception());
+    pyclient_call_end(c, NULL, agx_py_take_exception());
 }
 
-void call_abandon(struct call *c, PyObject *exception)
+void pyclient_call_abandon(struct call *c, PyObject *exception)
 {
     if (c->state == CALL_ENDED) {
         Py_XDECREF(exception);
         return;
     }
-    if (c->state == CALL_SENT && request_cancel(c) < 0)
+    if (c->state == CALL_SENT && pyclient_request_cancel(c) < 0)
         PyErr_Clear(); /* a connection that does not take it is over, and the call with it */
     c->cancelled = true;
-    call_end(c, NULL, exception);
+    pyclient_call_end(c, NULL, exception);
 }
 
-void call_raise(struct call *c)
+void pyclient_call_raise(struct call *c)
 {
     PyErr_SetObject((PyObject *)Py_TYPE(c->exception), c->exception);
 }
@@ -125,49 +125,49 @@ static PySendResult unary_outcome(struct call *c, PyObject **ret)
     }
     c->taken = true;
     if (c->exception) {
-        call_raise(c);
+        pyclient_call_raise(c);
         return PYGEN_ERROR;
     }
-    *ret = c->result ? plan_accept(c->plan, AGX_TAKE_PTR(c->result)) : Py_NewRef(Py_None);
+    *ret = c->result ? pyclient_plan_accept(c->plan, AGX_TAKE_PTR(c->result)) : Py_NewRef(Py_None);
     return *ret ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
 static PySendResult items_outcome(struct call *c, PyObject **ret)
 {
     if (c->items_len > 0) {
-        *ret = call_take_item(c);
+        *ret = pyclient_call_take_item(c);
         return *ret ? PYGEN_RETURN : PYGEN_ERROR;
     }
     if (c->state != CALL_ENDED)
         return wait_for_more(c, ret);
     if (c->exception && !c->taken) {
         c->taken = true;
-        call_raise(c);
+        pyclient_call_raise(c);
     } else {
         PyErr_SetNone(PyExc_StopAsyncIteration);
     }
     return PYGEN_ERROR;
 }
 
-PySendResult call_send(PyObject *self, PyObject *value, PyObject **ret)
+PySendResult pyclient_call_send(PyObject *self, PyObject *value, PyObject **ret)
 {
     struct call *c = (struct call *)self;
 
     (void)value;
     *ret = NULL;
-    if (c->state == CALL_NEW && call_start(c) < 0)
+    if (c->state == CALL_NEW && pyclient_call_start(c) < 0)
         return PYGEN_ERROR;
     if (c->plan->kind != AGX_REMOTE_UNARY)
         return items_outcome(c, ret);
     return c->state == CALL_ENDED ? unary_outcome(c, ret) : wait_for_more(c, ret);
 }
 
-/* For callers that step through the iterator by hand; tasks use call_send(). */
-PyObject *call_iternext(PyObject *self)
+/* For callers that step through the iterator by hand; tasks use pyclient_call_send(). */
+PyObject *pyclient_call_iternext(PyObject *self)
 {
     PyObject *ret = NULL, *stop;
 
-    switch (call_send(self, Py_None, &ret)) {
+    switch (pyclient_call_send(self, Py_None, &ret)) {
     case PYGEN_NEXT:
         return ret;
     case PYGEN_RETURN:
@@ -202,7 +202,7 @@ static PyObject *call_await(PyObject *self)
  */
 static PyObject *call_anext(PyObject *self)
 {
-    return step_new(((struct call *)self)->module, (struct call *)self);
+    return pyclient_step_new(((struct call *)self)->module, (struct call *)self);
 }
 
 /* For bidi: input may only follow the request. */
@@ -211,28 +211,28 @@ static PyObject *call_start_method(PyObject *self, PyObject *unused)
     struct call *c = (struct call *)self;
 
     (void)unused;
-    if (c->state == CALL_NEW && call_start(c) < 0)
+    if (c->state == CALL_NEW && pyclient_call_start(c) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
 /* Called when a coroutine that waits for us is closed, and by aclose(). */
-PyObject *call_close(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_close(PyObject *self, PyObject *unused)
 {
     struct call *c = (struct call *)self;
 
     (void)unused;
-    call_drop_items(c);
-    call_abandon(c, NULL);
+    pyclient_call_drop_items(c);
+    pyclient_call_abandon(c, NULL);
     Py_RETURN_NONE;
 }
 
 static PyObject *call_aclose(PyObject *self, PyObject *unused)
 {
-    PyObject *r = call_close(self, unused);
+    PyObject *r = pyclient_call_close(self, unused);
 
     Py_XDECREF(r);
-    return r ? step_new(((struct call *)self)->module, NULL) : NULL;
+    return r ? pyclient_step_new(((struct call *)self)->module, NULL) : NULL;
 }
 
 /* ---- the type ---- */
@@ -240,7 +240,7 @@ static PyObject *call_aclose(PyObject *self, PyObject *unused)
 static PyObject *get_loop(PyObject *self, void *unused)
 {
     (void)unused;
-    return call_get_loop(self, NULL);
+    return pyclient_call_get_loop(self, NULL);
 }
 
 static PyObject *get_id(PyObject *self, void *unused)
@@ -264,9 +264,9 @@ static PyObject *call_fail_method(PyObject *self, PyObject *exception)
 {
     struct call *c = (struct call *)self;
 
-    if (c->state == CALL_SENT && request_cancel(c) < 0)
+    if (c->state == CALL_SENT && pyclient_request_cancel(c) < 0)
         return NULL;
-    call_end(c, NULL, Py_NewRef(exception));
+    pyclient_call_end(c, NULL, Py_NewRef(exception));
     Py_RETURN_NONE;
 }
 
@@ -283,7 +283,7 @@ static void call_finalize(PyObject *self)
         PyErr_WriteUnraisable(NULL);
     if (c->state != CALL_ENDED && c->session) {
         Py_CLEAR(c->callback);
-        call_abandon(c, NULL);
+        pyclient_call_abandon(c, NULL);
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -312,7 +312,7 @@ static int call_clear(PyObject *self)
 {
     struct call *c = (struct call *)self;
 
-    call_drop_items(c);
+    pyclient_call_drop_items(c);
     Py_CLEAR(c->args);
     Py_CLEAR(c->kwargs);
     Py_CLEAR(c->timer);
@@ -334,9 +334,9 @@ static void call_dealloc(PyObject *self)
         call_finalize(self);
     (void)call_clear(self);
     if (c->session)
-        ack_forget(c);
+        pyclient_ack_forget(c);
     agx_buf_done(&c->request);
-    call_input_done(c);
+    pyclient_call_input_done(c);
     free(c->id);
     Py_CLEAR(c->session);
     Py_CLEAR(c->plan);
@@ -345,34 +345,37 @@ static void call_dealloc(PyObject *self)
 }
 
 static PyMethodDef call_methods[] = {
-    { "add_done_callback", (PyCFunction)(void (*)(void))call_add_done_callback,
+    { "add_done_callback", (PyCFunction)(void (*)(void))pyclient_call_add_done_callback,
       METH_VARARGS | METH_KEYWORDS, NULL },
-    { "remove_done_callback", call_remove_done_callback, METH_O, NULL },
-    { "cancel", (PyCFunction)(void (*)(void))call_cancel, METH_VARARGS | METH_KEYWORDS, NULL },
-    { "cancelled", call_cancelled, METH_NOARGS, NULL },
-    { "done", call_done, METH_NOARGS, NULL },
-    { "result", call_result, METH_NOARGS, NULL },
-    { "get_loop", call_get_loop, METH_NOARGS, NULL },
+    { "remove_done_callback", pyclient_call_remove_done_callback, METH_O, NULL },
+    { "cancel", (PyCFunction)(void (*)(void))pyclient_call_cancel, METH_VARARGS | METH_KEYWORDS,
+      NULL },
+    { "cancelled", pyclient_call_cancelled, METH_NOARGS, NULL },
+    { "done", pyclient_call_done, METH_NOARGS, NULL },
+    { "result", pyclient_call_result, METH_NOARGS, NULL },
+    { "get_loop", pyclient_call_get_loop, METH_NOARGS, NULL },
     { "start", call_start_method, METH_NOARGS, "Sends the request, as the first await would." },
-    { "close", call_close, METH_NOARGS, "Ends the call here and cancels it at the server." },
+    { "close", pyclient_call_close, METH_NOARGS,
+      "Ends the call here and cancels it at the server." },
     { "aclose", call_aclose, METH_NOARGS, "The same, as a generator has it." },
     { "fail", call_fail_method, METH_O, "Ends the call with this exception." },
-    { "push", call_push, METH_O,
+    { "push", pyclient_call_push, METH_O,
       "Sends one item of bidi input. False: wait for credit() before the next." },
-    { "end_input", call_end_input, METH_NOARGS, "No more bidi input follows." },
-    { "credit", call_credit, METH_NOARGS, "A future: the next item may be pushed." },
+    { "end_input", pyclient_call_end_input, METH_NOARGS, "No more bidi input follows." },
+    { "credit", pyclient_call_credit, METH_NOARGS, "A future: the next item may be pushed." },
     { 0 },
 };
 
 static PyGetSetDef call_getset[] = {
-    { "_asyncio_future_blocking", call_get_blocking, call_set_blocking, NULL, NULL },
+    { "_asyncio_future_blocking", pyclient_call_get_blocking, pyclient_call_set_blocking, NULL,
+      NULL },
     { "_loop", get_loop, NULL, NULL, NULL },
     { "call_id", get_id, NULL, "The id, once the call was sent.", NULL },
     { "plan", get_plan, NULL, NULL, NULL },
     { 0 },
 };
 
-PyObject *call_type_new(PyObject *module)
+PyObject *pyclient_call_type_new(PyObject *module)
 {
     PyType_Slot slots[] = {
         { Py_tp_doc, "One remote call: an awaitable, or an async iterator." },
@@ -381,11 +384,11 @@ PyObject *call_type_new(PyObject *module)
         { Py_tp_traverse, call_traverse },
         { Py_tp_clear, call_clear },
         { Py_tp_iter, PyObject_SelfIter },
-        { Py_tp_iternext, call_iternext },
+        { Py_tp_iternext, pyclient_call_iternext },
         { Py_am_await, call_await },
         { Py_am_aiter, PyObject_SelfIter },
         { Py_am_anext, call_anext },
-        { Py_am_send, call_send },
+        { Py_am_send, pyclient_call_send },
         { Py_tp_methods, call_methods },
         { Py_tp_getset, call_getset },
         { 0, NULL },

@@ -32,12 +32,12 @@ static PyObject *decode(struct call *c, const struct agx_mp_field *f)
 static void end_with_error(struct call *c, const struct agx_mp_field *f)
 {
     _cleanup_py_ PyObject *error = decode(c, f);
-    PyObject *exception = error ? session_error(c->session, c->plan->name, error) : NULL;
+    PyObject *exception = error ? pyclient_session_error(c->session, c->plan->name, error) : NULL;
 
     if (exception)
-        call_end(c, NULL, exception);
+        pyclient_call_end(c, NULL, exception);
     else
-        call_fail_set(c);
+        pyclient_call_fail_set(c);
 }
 
 /* A value that cannot be decoded ends its call; at the server it may still run. */
@@ -46,10 +46,10 @@ static void end_undecodable(struct call *c, bool ended)
     PyObject *type, *value, *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (!ended && request_cancel(c) < 0)
+    if (!ended && pyclient_request_cancel(c) < 0)
         PyErr_Clear();
     PyErr_Restore(type, value, traceback);
-    call_fail_set(c);
+    pyclient_call_fail_set(c);
 }
 
 static void deliver(struct call *c, enum agx_remote_event ev, const struct agx_mp_field *f)
@@ -60,15 +60,15 @@ static void deliver(struct call *c, enum agx_remote_event ev, const struct agx_m
     if (ev == agx_remote_error_event(kind)) {
         end_with_error(c, &f[ERROR]);
     } else if (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind)) {
-        call_end(c, NULL, NULL);
+        pyclient_call_end(c, NULL, NULL);
     } else if (ev == agx_remote_value_event(kind)) {
         value = decode(c, &f[VALUE]);
         if (!value)
             end_undecodable(c, kind == AGX_REMOTE_UNARY);
         else if (kind == AGX_REMOTE_UNARY)
-            call_end(c, value, NULL);
+            pyclient_call_end(c, value, NULL);
         else
-            call_add_item(c, value, f[VALUE].raw.len);
+            pyclient_call_add_item(c, value, f[VALUE].raw.len);
     }
 }
 
@@ -92,12 +92,12 @@ static int call_event(struct session *s, struct agx_str payload)
         return 0; /* cancelled here, and on its way when that happened */
     Py_INCREF((PyObject *)c);
     if (s->event == AGX_EV_CREDIT) {
-        call_input_credit(c, number(&f[N]), number(&f[BYTES]), number(&f[SEQ]));
+        pyclient_call_input_credit(c, number(&f[N]), number(&f[BYTES]), number(&f[SEQ]));
     } else if (!f[SEQ].present || number(&f[SEQ]) > c->seq) { /* else seen before a resume */
         c->seq = number(&f[SEQ]);
         deliver(c, s->event, f);
         if (f[SEQ].present)
-            ack_note(c, payload.len, c->state == CALL_ENDED);
+            pyclient_ack_note(c, payload.len, c->state == CALL_ENDED);
     }
     Py_DECREF((PyObject *)c);
     return 0;
@@ -143,7 +143,7 @@ static int resume_known(struct session *s, struct agx_str raw)
             next(&r, &seq, AGX_MP_UINT) < 0)
             return -1;
         c = find_sent(s, id.bytes);
-        if (c && call_input_replay(c, seq.u) < 0)
+        if (c && pyclient_call_input_replay(c, seq.u) < 0)
             return -1;
     }
     return 0;
@@ -167,8 +167,8 @@ static int resume_unknown(struct session *s, struct agx_str raw)
             return -1;
         c = find_sent(s, id.bytes);
         if (c && (c->seq > 0 || c->input_first > 1))
-            call_fail(c, "ResultUnavailable", "the server no longer knows the call");
-        else if (c && call_send_request(c) < 0)
+            pyclient_call_fail(c, "ResultUnavailable", "the server no longer knows the call");
+        else if (c && pyclient_call_send_request(c) < 0)
             return -1;
     }
     return 0;
@@ -191,10 +191,10 @@ static int resume_done(struct session *s, struct agx_str payload)
         return -1;
     if (f[1].present && resume_unknown(s, f[1].raw) < 0)
         return -1;
-    return session_send_waiting(s);
+    return pyclient_session_send_waiting(s);
 }
 
-int event_receive(struct session *s, struct agx_str payload)
+int pyclient_event_receive(struct session *s, struct agx_str payload)
 {
     if (!s->known_event)
         return 0;

@@ -5,131 +5,131 @@
 #include "pyext/py_client.h"
 
 /* py_client_plan.c */
-PyObject *plan_type_new(PyObject *module);
+PyObject *pyclient_plan_type_new(PyObject *module);
 /* New: the value as the function's annotation wants it; steals `value`. */
-PyObject *plan_accept(struct plan *p, PyObject *value);
+PyObject *pyclient_plan_accept(struct plan *p, PyObject *value);
 
 /* py_client_call.c */
-PyObject *call_type_new(PyObject *module);
+PyObject *pyclient_call_type_new(PyObject *module);
 /* New: a call that is not started. */
-struct call *call_new(struct session *s, struct plan *p, PyObject *args, PyObject *kwargs,
-                      double timeout_s);
+struct call *pyclient_call_new(struct session *s, struct plan *p, PyObject *args, PyObject *kwargs,
+                               double timeout_s);
 /* Ends it: `result` and `exception` are stolen, either or both may be NULL. Wakes who waits. */
-void call_end(struct call *c, PyObject *result, PyObject *exception);
+void pyclient_call_end(struct call *c, PyObject *result, PyObject *exception);
 /* Ends it with the error that the owner makes of these words. */
-void call_fail(struct call *c, const char *type, const char *message);
+void pyclient_call_fail(struct call *c, const char *type, const char *message);
 /* Ends it with the Python exception that is set. */
-void call_fail_set(struct call *c);
+void pyclient_call_fail_set(struct call *c);
 /* Drops the call on our side, and tells the server if it may have it; steals `exception`. */
-void call_abandon(struct call *c, PyObject *exception);
+void pyclient_call_abandon(struct call *c, PyObject *exception);
 /* Sets the exception of an ended call. */
-void call_raise(struct call *c);
-PySendResult call_send(PyObject *self, PyObject *value, PyObject **ret);
-PyObject *call_iternext(PyObject *self);
-PyObject *call_close(PyObject *self, PyObject *unused);
+void pyclient_call_raise(struct call *c);
+PySendResult pyclient_call_send(PyObject *self, PyObject *value, PyObject **ret);
+PyObject *pyclient_call_iternext(PyObject *self);
+PyObject *pyclient_call_close(PyObject *self, PyObject *unused);
 
 /* py_client_items.c */
 /* An item of `bytes` bytes has come; steals `value`. */
-void call_add_item(struct call *c, PyObject *value, size_t bytes);
+void pyclient_call_add_item(struct call *c, PyObject *value, size_t bytes);
 /* New: the next item, as the annotation wants it; there must be one. */
-PyObject *call_take_item(struct call *c);
-void call_drop_items(struct call *c);
+PyObject *pyclient_call_take_item(struct call *c);
+void pyclient_call_drop_items(struct call *c);
 
 /* py_client_future.c: methods and attributes of Call. */
-PyObject *call_get_blocking(PyObject *self, void *unused);
-int call_set_blocking(PyObject *self, PyObject *value, void *unused);
-PyObject *call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *call_remove_done_callback(PyObject *self, PyObject *fn);
-PyObject *call_cancel(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *call_cancelled(PyObject *self, PyObject *unused);
-PyObject *call_done(PyObject *self, PyObject *unused);
-PyObject *call_result(PyObject *self, PyObject *unused);
-PyObject *call_get_loop(PyObject *self, PyObject *unused);
+PyObject *pyclient_call_get_blocking(PyObject *self, void *unused);
+int pyclient_call_set_blocking(PyObject *self, PyObject *value, void *unused);
+PyObject *pyclient_call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *pyclient_call_remove_done_callback(PyObject *self, PyObject *fn);
+PyObject *pyclient_call_cancel(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *pyclient_call_cancelled(PyObject *self, PyObject *unused);
+PyObject *pyclient_call_done(PyObject *self, PyObject *unused);
+PyObject *pyclient_call_result(PyObject *self, PyObject *unused);
+PyObject *pyclient_call_get_loop(PyObject *self, PyObject *unused);
 /* Runs the callback of a call that has something to say. Negative: KeyboardInterrupt or the like.
  */
-int call_run_callbacks(struct call *c);
+int pyclient_call_run_callbacks(struct call *c);
 
 /* py_client_step.c */
-PyObject *step_type_new(PyObject *module);
+PyObject *pyclient_step_type_new(PyObject *module);
 /* New: waits for the next item of the call; NULL: for nothing. */
-PyObject *step_new(struct client_module *m, struct call *c);
+PyObject *pyclient_step_new(struct client_module *m, struct call *c);
 
 /* py_client_input.c: bidi input. */
-PyObject *call_push(PyObject *self, PyObject *item);
-PyObject *call_end_input(PyObject *self, PyObject *unused);
-PyObject *call_credit(PyObject *self, PyObject *unused);
-void call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq);
+PyObject *pyclient_call_push(PyObject *self, PyObject *item);
+PyObject *pyclient_call_end_input(PyObject *self, PyObject *unused);
+PyObject *pyclient_call_credit(PyObject *self, PyObject *unused);
+void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq);
 /* The server has input up to `seq`: what follows is sent (again). */
-int call_input_replay(struct call *c, uint64_t seq);
-void call_input_done(struct call *c);
+int pyclient_call_input_replay(struct call *c, uint64_t seq);
+void pyclient_call_input_done(struct call *c);
 
 /* py_client_request.c: what goes out. Negative: a Python exception is set. */
-int call_start(struct call *c);
-int call_send_request(struct call *c);
-int request_cancel(struct call *c);
-int request_credit(struct call *c);
-int request_acks(struct session *s);
-int request_resume(struct session *s);
+int pyclient_call_start(struct call *c);
+int pyclient_call_send_request(struct call *c);
+int pyclient_request_cancel(struct call *c);
+int pyclient_request_credit(struct call *c);
+int pyclient_request_acks(struct session *s);
+int pyclient_request_resume(struct session *s);
 /* Notes that an event of the call, of so many bytes, was seen: for the next acknowledgement. */
-void ack_note(struct call *c, size_t bytes, bool ended);
-void ack_forget(struct call *c);
-void ack_reset(struct session *s);
+void pyclient_ack_note(struct call *c, size_t bytes, bool ended);
+void pyclient_ack_forget(struct call *c);
+void pyclient_ack_reset(struct session *s);
 
 /* py_client_event.c: what comes in. Negative: a Python exception is set, the connection is broken.
  */
-int event_receive(struct session *s, struct agx_str payload);
+int pyclient_event_receive(struct session *s, struct agx_str payload);
 
 /* py_client_session.c */
-PyObject *session_type_new(PyObject *module);
+PyObject *pyclient_session_type_new(PyObject *module);
 /* The loop, and with it the thread, that the calls belong to. */
-void session_bind(struct session *s, PyObject *loop);
+void pyclient_session_bind(struct session *s, PyObject *loop);
 /* Registers a call under its id. Negative: a Python exception is set. */
-int session_add(struct session *s, struct call *c);
+int pyclient_session_add(struct session *s, struct call *c);
 /* Room for a request: what the last one left, where there is any. New pages cost more than copying.
  */
-void session_take_room(struct session *s, struct agx_buf *request);
+void pyclient_session_take_room(struct session *s, struct agx_buf *request);
 /* Empties `request`; its room is kept where it is worth it. */
-void session_give_room(struct session *s, struct agx_buf *request);
-void session_remove(struct session *s, struct call *c);
+void pyclient_session_give_room(struct session *s, struct agx_buf *request);
+void pyclient_session_remove(struct session *s, struct call *c);
 /* The call can go on; its callbacks run soon, and never inside this function. */
-void session_wake(struct session *s, struct call *c);
-int session_run_woken(struct session *s);
+void pyclient_session_wake(struct session *s, struct call *c);
+int pyclient_session_run_woken(struct session *s);
 /* The calls in that state, oldest first, each with a reference. NULL: a Python exception is set. */
-struct call **session_list(struct session *s, enum call_state state, size_t *ret_len);
-void session_list_free(struct call **list, size_t len);
+struct call **pyclient_session_list(struct session *s, enum call_state state, size_t *ret_len);
+void pyclient_session_list_free(struct call **list, size_t len);
 /* Sends what has waited for the connection. */
-int session_send_waiting(struct session *s);
+int pyclient_session_send_waiting(struct session *s);
 /* New: the exception of an error map, made by the owner. */
-PyObject *session_error(struct session *s, PyObject *name, PyObject *error);
+PyObject *pyclient_session_error(struct session *s, PyObject *name, PyObject *error);
 
 /* py_client_io.c. Negative: a Python exception is set. */
 /* Appends one event with its attachment. */
-int io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload);
-int io_text(struct session *s, struct agx_str text);
+int pyclient_io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload);
+int pyclient_io_text(struct session *s, struct agx_str text);
 /* What was appended leaves at the end of this turn of the loop. */
-int io_flush_soon(struct session *s);
-int io_flush(struct session *s);
+int pyclient_io_flush_soon(struct session *s);
+int pyclient_io_flush(struct session *s);
 /* Has the loop call that method of the session. */
-int io_call_soon(struct session *s, const char *name);
+int pyclient_io_call_soon(struct session *s, const char *name);
 /* Socket.IO's and WebSocket's goodbye, as far as the socket takes it. */
-int io_goodbye(struct session *s);
+int pyclient_io_goodbye(struct session *s);
 /* Whether the loop tells us that the descriptor takes more. */
-int io_watch_writer(struct session *s, bool on);
+int pyclient_io_watch_writer(struct session *s, bool on);
 /* Nothing waits to be sent any more. */
-void io_out_emptied(struct session *s);
+void pyclient_io_out_emptied(struct session *s);
 /* Methods of Session. */
-PyObject *session_feed(PyObject *self, PyObject *data);
-PyObject *session_on_readable(PyObject *self, PyObject *unused);
-PyObject *session_flush(PyObject *self, PyObject *unused);
-PyObject *session_send_acks(PyObject *self, PyObject *unused);
+PyObject *pyclient_session_feed(PyObject *self, PyObject *data);
+PyObject *pyclient_session_on_readable(PyObject *self, PyObject *unused);
+PyObject *pyclient_session_flush(PyObject *self, PyObject *unused);
+PyObject *pyclient_session_send_acks(PyObject *self, PyObject *unused);
 
 /* py_client_attach.c */
 /* Takes the connection down without telling the owner. */
-void io_detach(struct session *s);
+void pyclient_io_detach(struct session *s);
 /* The same, and the owner hears of it. */
-void io_lost(struct session *s, const char *reason);
+void pyclient_io_lost(struct session *s, const char *reason);
 /* Methods of Session. */
-PyObject *session_attach_fd(PyObject *self, PyObject *args);
-PyObject *session_attach_transport(PyObject *self, PyObject *args);
+PyObject *pyclient_session_attach_fd(PyObject *self, PyObject *args);
+PyObject *pyclient_session_attach_transport(PyObject *self, PyObject *args);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "base/banned.h"
 
-PyObject *call_get_blocking(PyObject *self, void *unused)
+PyObject *pyclient_call_get_blocking(PyObject *self, void *unused)
 {
     (void)unused;
     return PyBool_FromLong(((struct call *)self)->blocking);
 }
 
-int call_set_blocking(PyObject *self, PyObject *value, void *unused)
+int pyclient_call_set_blocking(PyObject *self, PyObject *value, void *unused)
 {
     int on = value ? PyObject_IsTrue(value) : 0;
 
@@ -23,7 +23,7 @@ int call_set_blocking(PyObject *self, PyObject *value, void *unused)
     return 0;
 }
 
-PyObject *call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwargs)
+PyObject *pyclient_call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "", "context", NULL };
     struct call *c = (struct call *)self;
@@ -35,12 +35,12 @@ PyObject *call_add_done_callback(PyObject *self, PyObject *args, PyObject *kwarg
         return PyErr_Format(PyExc_RuntimeError, "another task waits for this call already");
     c->callback = Py_NewRef(fn);
     c->context = Py_NewRef(context);
-    if (call_is_ready(c))
-        session_wake(c->session, c);
+    if (pyclient_call_is_ready(c))
+        pyclient_session_wake(c->session, c);
     Py_RETURN_NONE;
 }
 
-PyObject *call_remove_done_callback(PyObject *self, PyObject *fn)
+PyObject *pyclient_call_remove_done_callback(PyObject *self, PyObject *fn)
 {
     struct call *c = (struct call *)self;
     int same = c->callback ? PyObject_RichCompareBool(c->callback, fn, Py_EQ) : 0;
@@ -55,7 +55,7 @@ PyObject *call_remove_done_callback(PyObject *self, PyObject *fn)
 }
 
 /* True: the task that waits will see a CancelledError, and the server has been told. */
-PyObject *call_cancel(PyObject *self, PyObject *args, PyObject *kwargs)
+PyObject *pyclient_call_cancel(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "msg", NULL };
     struct call *c = (struct call *)self;
@@ -63,47 +63,47 @@ PyObject *call_cancel(PyObject *self, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:cancel", names, &msg))
         return NULL;
-    if (call_is_ready(c))
+    if (pyclient_call_is_ready(c))
         Py_RETURN_FALSE;
     exception =
         PyObject_CallFunctionObjArgs(c->module->cancelled_error, msg == Py_None ? NULL : msg, NULL);
     if (!exception)
         return NULL;
-    call_abandon(c, exception);
+    pyclient_call_abandon(c, exception);
     Py_RETURN_TRUE;
 }
 
-PyObject *call_cancelled(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_cancelled(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return PyBool_FromLong(((struct call *)self)->cancelled);
 }
 
-PyObject *call_done(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_done(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyBool_FromLong(call_is_ready((struct call *)self));
+    return PyBool_FromLong(pyclient_call_is_ready((struct call *)self));
 }
 
 /* What a woken task asks first: it only matters whether we were cancelled. */
-PyObject *call_result(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_result(PyObject *self, PyObject *unused)
 {
     struct call *c = (struct call *)self;
 
     (void)unused;
-    if (!call_is_ready(c)) {
+    if (!pyclient_call_is_ready(c)) {
         PyErr_SetString(c->module->invalid_state, "the call goes on");
         return NULL;
     }
     if (c->cancelled && c->exception) {
         c->taken = true;
-        call_raise(c);
+        pyclient_call_raise(c);
         return NULL;
     }
     Py_RETURN_NONE;
 }
 
-PyObject *call_get_loop(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_get_loop(PyObject *self, PyObject *unused)
 {
     PyObject *loop = ((struct call *)self)->session->loop;
 
@@ -111,7 +111,7 @@ PyObject *call_get_loop(PyObject *self, PyObject *unused)
     return Py_NewRef(loop ? loop : Py_None);
 }
 
-int call_run_callbacks(struct call *c)
+int pyclient_call_run_callbacks(struct call *c)
 {
     PyObject *fn = AGX_TAKE_PTR(c->callback), *context = AGX_TAKE_PTR(c->context), *r;
 

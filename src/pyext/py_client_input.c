@@ -35,7 +35,7 @@ static void release_waiter(struct call *c)
     Py_DECREF(waiter);
 }
 
-void call_input_done(struct call *c)
+void pyclient_call_input_done(struct call *c)
 {
     drop_inputs(c, c->inputs_len);
     free(c->inputs);
@@ -65,8 +65,8 @@ static int send_inputs(struct call *c)
     while (c->input_sent + 1 < c->input_first + c->inputs_len) {
         struct call_input *in = &c->inputs[c->input_sent + 1 - c->input_first];
 
-        if (io_event(s, in->last ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN, agx_buf_peek(&in->bytes)) <
-            0)
+        if (pyclient_io_event(s, in->last ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN,
+                              agx_buf_peek(&in->bytes)) < 0)
             return -1;
         c->input_sent++;
     }
@@ -75,7 +75,7 @@ static int send_inputs(struct call *c)
     return 0;
 }
 
-int call_input_replay(struct call *c, uint64_t seq)
+int pyclient_call_input_replay(struct call *c, uint64_t seq)
 {
     if (seq >= c->input_first)
         drop_inputs(c, (size_t)AGX_MIN(seq - c->input_first + 1, c->inputs_len));
@@ -87,7 +87,7 @@ int call_input_replay(struct call *c, uint64_t seq)
     return 0;
 }
 
-void call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
+void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
 {
     c->credit_n = AGX_MAX(c->credit_n, n);
     c->credit_bytes = AGX_MAX(c->credit_bytes, bytes);
@@ -131,7 +131,7 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item)
     agx_mp_writer_init(&w, &in->bytes);
     agx_mp_write_map(&w, item ? 3 : 2);
     agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, call_id(c));
+    agx_mp_write_str(&w, pyclient_call_id(c));
     agx_mp_write_str(&w, AGX_STR("seq"));
     agx_mp_write_uint(&w, c->input_first + c->inputs_len);
     if (item) {
@@ -175,7 +175,7 @@ static int push(struct call *c, PyObject *item)
     return send_inputs(c);
 }
 
-PyObject *call_push(PyObject *self, PyObject *item)
+PyObject *pyclient_call_push(PyObject *self, PyObject *item)
 {
     struct call *c = (struct call *)self;
 
@@ -184,7 +184,7 @@ PyObject *call_push(PyObject *self, PyObject *item)
     return PyBool_FromLong(has_credit(c));
 }
 
-PyObject *call_end_input(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_end_input(PyObject *self, PyObject *unused)
 {
     (void)unused;
     if (push((struct call *)self, NULL) < 0)
@@ -192,7 +192,7 @@ PyObject *call_end_input(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-PyObject *call_credit(PyObject *self, PyObject *unused)
+PyObject *pyclient_call_credit(PyObject *self, PyObject *unused)
 {
     struct call *c = (struct call *)self;
     PyObject *waiter = PyObject_CallMethod(c->session->loop, "create_future", NULL);

@@ -55,14 +55,14 @@ static int append_frame(struct session *s, enum agx_ws_kind kind, struct agx_str
     return 0;
 }
 
-int io_text(struct session *s, struct agx_str text)
+int pyclient_io_text(struct session *s, struct agx_str text)
 {
     if (append_frame(s, AGX_WS_TEXT, text) < 0)
         return -1;
-    return io_flush_soon(s);
+    return pyclient_io_flush_soon(s);
 }
 
-int io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload)
+int pyclient_io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload)
 {
     size_t before = s->out.len;
 
@@ -72,7 +72,7 @@ int io_event(struct session *s, enum agx_remote_event ev, struct agx_str payload
         s->out.len = before; /* a header without its attachment would break the connection */
         return -1;
     }
-    return io_flush_soon(s);
+    return pyclient_io_flush_soon(s);
 }
 
 static PyObject *method(struct session *s, const char *name)
@@ -81,7 +81,7 @@ static PyObject *method(struct session *s, const char *name)
 }
 
 /* A dying call may send its cancellation from another thread (3 in py_client.h). */
-int io_call_soon(struct session *s, const char *name)
+int pyclient_io_call_soon(struct session *s, const char *name)
 {
     _cleanup_py_ PyObject *fn = method(s, name);
     const char *how =
@@ -95,17 +95,17 @@ int io_call_soon(struct session *s, const char *name)
     return handle ? 0 : -1;
 }
 
-int io_flush_soon(struct session *s)
+int pyclient_io_flush_soon(struct session *s)
 {
     if (s->reading || s->flush_due || !s->loop)
         return 0;
-    if (io_call_soon(s, "flush") < 0)
+    if (pyclient_io_call_soon(s, "flush") < 0)
         return -1;
     s->flush_due = true;
     return 0;
 }
 
-int io_watch_writer(struct session *s, bool on)
+int pyclient_io_watch_writer(struct session *s, bool on)
 {
     PyObject *r;
 
@@ -135,7 +135,7 @@ static int flush_transport(struct session *s)
     return r ? 0 : -1;
 }
 
-void io_out_emptied(struct session *s)
+void pyclient_io_out_emptied(struct session *s)
 {
     s->out_at = 0;
     agx_buf_clear(&s->out);
@@ -143,7 +143,7 @@ void io_out_emptied(struct session *s)
         agx_buf_done(&s->out);
 }
 
-int io_flush(struct session *s)
+int pyclient_io_flush(struct session *s)
 {
     if (s->out.len == s->out_at || s->state == SESSION_DETACHED || s->state == SESSION_CLOSED)
         return 0;
@@ -160,15 +160,15 @@ int io_flush(struct session *s)
         if (errno == EINTR)
             continue;
         if (errno == EAGAIN)
-            return io_watch_writer(s, true);
-        io_lost(s, strerror(errno));
+            return pyclient_io_watch_writer(s, true);
+        pyclient_io_lost(s, strerror(errno));
         return 0;
     }
-    io_out_emptied(s);
-    return io_watch_writer(s, false);
+    pyclient_io_out_emptied(s);
+    return pyclient_io_watch_writer(s, false);
 }
 
-int io_goodbye(struct session *s)
+int pyclient_io_goodbye(struct session *s)
 {
     const uint8_t *key;
 
@@ -179,16 +179,16 @@ int io_goodbye(struct session *s)
         PyErr_NoMemory();
         return -1;
     }
-    return io_flush(s);
+    return pyclient_io_flush(s);
 }
 
-PyObject *session_flush(PyObject *self, PyObject *unused)
+PyObject *pyclient_session_flush(PyObject *self, PyObject *unused)
 {
     struct session *s = (struct session *)self;
 
     (void)unused;
     s->flush_due = false;
-    if (io_flush(s) < 0)
+    if (pyclient_io_flush(s) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -215,7 +215,7 @@ static int receive_text(struct session *s, struct agx_str text)
         return 0;
     }
     if (agx_str_eq(text, AGX_STR("2"))) /* Engine.IO ping */
-        return io_text(s, AGX_STR("3"));
+        return pyclient_io_text(s, AGX_STR("3"));
     return tell_owner(s, text);
 }
 
@@ -230,11 +230,11 @@ static int receive_frame(struct session *s, const struct agx_ws_event *ev)
             return -1;
         }
         s->has_event = false;
-        return event_receive(s, ev->data);
+        return pyclient_event_receive(s, ev->data);
     case AGX_WS_PING:
         return append_frame(s, AGX_WS_PONG, ev->data);
     case AGX_WS_CLOSE:
-        io_lost(s, "the server closed the connection");
+        pyclient_io_lost(s, "the server closed the connection");
         return 0;
     case AGX_WS_PONG:
         break;
@@ -253,7 +253,7 @@ static void lost_by_exception(struct session *s)
     text = value ? PyObject_Str(value) : NULL;
     reason = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     PyErr_Clear();
-    io_lost(s, reason ? reason : "malformed message");
+    pyclient_io_lost(s, reason ? reason : "malformed message");
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
@@ -299,11 +299,11 @@ static bool read_once(struct session *s)
     n = recv(s->fd, room, size, MSG_DONTWAIT);
     if (n < 0) {
         if (errno != EAGAIN && errno != EINTR)
-            io_lost(s, strerror(errno));
+            pyclient_io_lost(s, strerror(errno));
         return false;
     }
     if (n == 0) {
-        io_lost(s, "the server closed the connection");
+        pyclient_io_lost(s, "the server closed the connection");
         return false;
     }
     if (large)
@@ -322,13 +322,13 @@ static int start_ack_timer(struct session *s)
     return s->ack_timer ? 0 : -1;
 }
 
-PyObject *session_send_acks(PyObject *self, PyObject *unused)
+PyObject *pyclient_session_send_acks(PyObject *self, PyObject *unused)
 {
     struct session *s = (struct session *)self;
 
     (void)unused;
     Py_CLEAR(s->ack_timer);
-    if (s->state == SESSION_OPEN && request_acks(s) < 0)
+    if (s->state == SESSION_OPEN && pyclient_request_acks(s) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -338,26 +338,26 @@ static int acknowledge(struct session *s)
     if (s->state != SESSION_OPEN || s->unacked == 0)
         return 0;
     if (s->unacked >= AGX_CLIENT_ACK_EVENTS)
-        return request_acks(s);
+        return pyclient_request_acks(s);
     return s->ack_timer ? 0 : start_ack_timer(s);
 }
 
 /* After bytes were read: the tasks run, then everything that they sent leaves together. */
 static PyObject *finish_reading(struct session *s)
 {
-    int woken = session_run_woken(s);
+    int woken = pyclient_session_run_woken(s);
 
     s->reading = false;
     if (woken < 0) {
-        (void)io_flush_soon(s);
+        (void)pyclient_io_flush_soon(s);
         return NULL;
     }
-    if (acknowledge(s) < 0 || io_flush(s) < 0)
+    if (acknowledge(s) < 0 || pyclient_io_flush(s) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
 
-PyObject *session_on_readable(PyObject *self, PyObject *unused)
+PyObject *pyclient_session_on_readable(PyObject *self, PyObject *unused)
 {
     struct session *s = (struct session *)self;
     uint64_t generation = s->generation;
@@ -371,7 +371,7 @@ PyObject *session_on_readable(PyObject *self, PyObject *unused)
     return finish_reading(s);
 }
 
-PyObject *session_feed(PyObject *self, PyObject *data)
+PyObject *pyclient_session_feed(PyObject *self, PyObject *data)
 {
     struct session *s = (struct session *)self;
     Py_buffer view;

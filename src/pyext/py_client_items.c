@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-void call_add_item(struct call *c, PyObject *value, size_t bytes)
+void pyclient_call_add_item(struct call *c, PyObject *value, size_t bytes)
 {
     if (c->items_head + c->items_len == c->items_cap) {
         if (c->items_head > 0) {
@@ -17,7 +17,7 @@ void call_add_item(struct call *c, PyObject *value, size_t bytes)
             if (!grown) {
                 Py_DECREF(value);
                 PyErr_NoMemory();
-                call_fail_set(c);
+                pyclient_call_fail_set(c);
                 return;
             }
             c->items = grown;
@@ -25,10 +25,10 @@ void call_add_item(struct call *c, PyObject *value, size_t bytes)
         }
     }
     c->items[c->items_head + c->items_len++] = (struct call_item){ value, bytes };
-    session_wake(c->session, c);
+    pyclient_session_wake(c->session, c);
 }
 
-void call_drop_items(struct call *c)
+void pyclient_call_drop_items(struct call *c)
 {
     while (c->items_len > 0) {
         c->items_len--;
@@ -53,10 +53,10 @@ static int grant(struct call *c)
         return 0;
     c->granted_n = c->took_n + AGX_CREDIT_ITEMS_GROWN;
     c->granted_bytes = bytes;
-    return request_credit(c);
+    return pyclient_request_credit(c);
 }
 
-PyObject *call_take_item(struct call *c)
+PyObject *pyclient_call_take_item(struct call *c)
 {
     struct call_item item = c->items[c->items_head++];
     PyObject *value;
@@ -69,13 +69,14 @@ PyObject *call_take_item(struct call *c)
         Py_DECREF(item.value);
         return NULL;
     }
-    value = plan_accept(c->plan, item.value);
+    value = pyclient_plan_accept(c->plan, item.value);
     if (!value) {
         PyObject *type, *exc, *traceback;
 
         PyErr_Fetch(&type, &exc, &traceback);
-        call_drop_items(c);
-        call_abandon(c, NULL); /* an item that is refused ends the iteration, as in a generator */
+        pyclient_call_drop_items(c);
+        pyclient_call_abandon(
+            c, NULL); /* an item that is refused ends the iteration, as in a generator */
         PyErr_Restore(type, exc, traceback);
     }
     return value;

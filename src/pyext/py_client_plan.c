@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-PyObject *plan_accept(struct plan *p, PyObject *value)
+PyObject *pyclient_plan_accept(struct plan *p, PyObject *value)
 {
     PyObject *ret;
 
@@ -107,7 +107,7 @@ static PyGetSetDef plan_getset[] = {
     { 0 },
 };
 
-PyObject *plan_type_new(PyObject *module)
+PyObject *pyclient_plan_type_new(PyObject *module)
 {
     PyType_Slot slots[] = {
         { Py_tp_doc, "What is known of a remote function before any call of it." },

@@ -23,7 +23,7 @@ static int send_scratch(struct session *s, enum agx_remote_event ev, struct agx_
         (void)agx_py_raise(&err);
         return -1;
     }
-    return io_event(s, ev, agx_buf_peek(&s->scratch));
+    return pyclient_io_event(s, ev, agx_buf_peek(&s->scratch));
 }
 
 static void begin_scratch(struct session *s, struct agx_mp_writer *w, size_t fields)
@@ -88,7 +88,7 @@ static int refuse_size(struct call *c, size_t size)
 
     (void)snprintf(text, sizeof(text), "the request has %zu bytes, the server takes %zu", size,
                    c->session->max_send);
-    call_fail(c, "MessageTooLarge", text);
+    pyclient_call_fail(c, "MessageTooLarge", text);
     return 0;
 }
 
@@ -102,11 +102,11 @@ static int encode_request(struct call *c)
 
     if (PyBytes_AsStringAndSize(c->plan->prefix, &prefix, &prefix_len) < 0)
         return -1;
-    session_take_room(c->session, &c->request);
+    pyclient_session_take_room(c->session, &c->request);
     agx_mp_writer_init(&w, &c->request);
     agx_mp_write_map(&w, c->timeout_s > 0 ? 7 : 6); /* three fields are in the prefix */
     agx_mp_write_raw(&w, agx_str_bytes(prefix, (size_t)prefix_len));
-    write_key(&w, AGX_STR("call_id"), call_id(c));
+    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
     if (c->timeout_s > 0) {
         agx_mp_write_str(&w, AGX_STR("timeout_ms"));
         agx_mp_write_uint(&w, (uint64_t)(c->timeout_s * 1e3) + 1);
@@ -124,7 +124,7 @@ static int encode_request(struct call *c)
     return 0;
 }
 
-int call_send_request(struct call *c)
+int pyclient_call_send_request(struct call *c)
 {
     static const enum agx_remote_event events[] = {
         [AGX_REMOTE_UNARY] = AGX_EV_UNARY,
@@ -136,10 +136,10 @@ int call_send_request(struct call *c)
         return -1;
     if (c->request.len > c->session->max_send)
         return refuse_size(c, c->request.len);
-    if (io_event(c->session, events[c->plan->kind], agx_buf_peek(&c->request)) < 0)
+    if (pyclient_io_event(c->session, events[c->plan->kind], agx_buf_peek(&c->request)) < 0)
         return -1;
     c->state = CALL_SENT;
-    return c->plan->kind == AGX_REMOTE_BIDI ? call_input_replay(c, 0) : 0;
+    return c->plan->kind == AGX_REMOTE_BIDI ? pyclient_call_input_replay(c, 0) : 0;
 }
 
 /* ---- starting ---- */
@@ -226,15 +226,15 @@ static int begin(struct call *c)
         Py_DECREF(r);
     }
     c->number = ++s->next_id;
-    if (choose_id(c) < 0 || session_add(s, c) < 0)
+    if (choose_id(c) < 0 || pyclient_session_add(s, c) < 0)
         return -1;
     c->state = CALL_WAITING;
     if (c->timeout_s > 0 && start_timer(c) < 0)
         return -1;
-    return is_connected(s) ? call_send_request(c) : 0;
+    return is_connected(s) ? pyclient_call_send_request(c) : 0;
 }
 
-int call_start(struct call *c)
+int pyclient_call_start(struct call *c)
 {
     PyObject *type, *value, *traceback;
 
@@ -242,7 +242,7 @@ int call_start(struct call *c)
         return 0;
     /* The caller gets the exception at once; the call is over without having been sent. */
     PyErr_Fetch(&type, &value, &traceback);
-    call_end(c, NULL, NULL);
+    pyclient_call_end(c, NULL, NULL);
     c->taken = true;
     PyErr_Restore(type, value, traceback);
     return -1;
@@ -250,7 +250,7 @@ int call_start(struct call *c)
 
 /* ---- the rest ---- */
 
-int request_cancel(struct call *c)
+int pyclient_request_cancel(struct call *c)
 {
     struct session *s = c->session;
     struct agx_mp_writer w;
@@ -258,11 +258,11 @@ int request_cancel(struct call *c)
     if (!is_connected(s))
         return 0; /* a call that the resume does not name is cancelled by the server */
     begin_scratch(s, &w, 1);
-    write_key(&w, AGX_STR("call_id"), call_id(c));
+    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
     return send_scratch(s, AGX_EV_CANCEL, &w);
 }
 
-int request_credit(struct call *c)
+int pyclient_request_credit(struct call *c)
 {
     struct session *s = c->session;
     struct agx_mp_writer w;
@@ -270,7 +270,7 @@ int request_credit(struct call *c)
     if (!is_connected(s))
         return 0; /* the resume carries the totals */
     begin_scratch(s, &w, 3);
-    write_key(&w, AGX_STR("call_id"), call_id(c));
+    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
     agx_mp_write_str(&w, AGX_STR("n"));
     agx_mp_write_uint(&w, c->granted_n);
     agx_mp_write_str(&w, AGX_STR("bytes"));
@@ -285,7 +285,7 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-struct call **session_list(struct session *s, enum call_state state, size_t *ret_len)
+struct call **pyclient_session_list(struct session *s, enum call_state state, size_t *ret_len)
 {
     struct call **list = malloc((s->calls.len + 1) * sizeof(struct call *));
     void *value;
@@ -305,18 +305,18 @@ struct call **session_list(struct session *s, enum call_state state, size_t *ret
     return list;
 }
 
-void session_list_free(struct call **list, size_t len)
+void pyclient_session_list_free(struct call **list, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         Py_DECREF((PyObject *)list[i]);
     free(list);
 }
 
-int request_resume(struct session *s)
+int pyclient_request_resume(struct session *s)
 {
     struct agx_mp_writer w;
     size_t len;
-    struct call **list = session_list(s, CALL_SENT, &len);
+    struct call **list = pyclient_session_list(s, CALL_SENT, &len);
 
     if (!list)
         return -1;
@@ -325,18 +325,18 @@ int request_resume(struct session *s)
     agx_mp_write_array(&w, len);
     for (size_t i = 0; i < len; i++) {
         agx_mp_write_array(&w, 4);
-        agx_mp_write_str(&w, call_id(list[i]));
+        agx_mp_write_str(&w, pyclient_call_id(list[i]));
         agx_mp_write_uint(&w, list[i]->seq);
         agx_mp_write_uint(&w, list[i]->granted_n);
         agx_mp_write_uint(&w, list[i]->granted_bytes);
     }
-    session_list_free(list, len);
+    pyclient_session_list_free(list, len);
     return send_scratch(s, AGX_EV_RESUME, &w);
 }
 
 /* ---- acknowledgements ---- */
 
-void ack_forget(struct call *c)
+void pyclient_ack_forget(struct call *c)
 {
     if (!c->ack_listed)
         return;
@@ -350,7 +350,7 @@ void ack_forget(struct call *c)
     c->ack_prev = c->ack_next = NULL;
 }
 
-void ack_note(struct call *c, size_t bytes, bool ended)
+void pyclient_ack_note(struct call *c, size_t bytes, bool ended)
 {
     struct session *s = c->session;
 
@@ -358,9 +358,9 @@ void ack_note(struct call *c, size_t bytes, bool ended)
     if (ended) {
         struct agx_mp_writer w;
 
-        ack_forget(c);
+        pyclient_ack_forget(c);
         agx_mp_writer_init(&w, &s->acks);
-        agx_mp_write_str(&w, call_id(c));
+        agx_mp_write_str(&w, pyclient_call_id(c));
         agx_mp_write_uint(&w, c->seq);
         /* Without memory the server keeps the result a little longer. */
         if (agx_mp_writer_end(&w, NULL) == 0)
@@ -374,16 +374,16 @@ void ack_note(struct call *c, size_t bytes, bool ended)
     }
 }
 
-void ack_reset(struct session *s)
+void pyclient_ack_reset(struct session *s)
 {
     while (s->unacked_calls)
-        ack_forget(s->unacked_calls);
+        pyclient_ack_forget(s->unacked_calls);
     agx_buf_clear(&s->acks);
     s->acks_len = 0;
     s->unacked = 0;
 }
 
-int request_acks(struct session *s)
+int pyclient_request_acks(struct session *s)
 {
     struct agx_mp_writer w;
     size_t open = 0;
@@ -398,10 +398,10 @@ int request_acks(struct session *s)
     agx_mp_write_array(&w, (open + s->acks_len) * 2);
     agx_mp_write_raw(&w, agx_buf_peek(&s->acks));
     for (struct call *c = s->unacked_calls; c; c = c->ack_next) {
-        agx_mp_write_str(&w, call_id(c));
+        agx_mp_write_str(&w, pyclient_call_id(c));
         agx_mp_write_uint(&w, c->seq);
     }
     r = send_scratch(s, AGX_EV_ACK, &w);
-    ack_reset(s);
+    pyclient_ack_reset(s);
     return r;
 }

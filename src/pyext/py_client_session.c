@@ -12,26 +12,26 @@
 
 /* ---- calls ---- */
 
-int session_add(struct session *s, struct call *c)
+int pyclient_session_add(struct session *s, struct call *c)
 {
-    if (agx_map_get(&s->calls, call_id(c))) {
+    if (agx_map_get(&s->calls, pyclient_call_id(c))) {
         _cleanup_py_ PyObject *error =
             Py_BuildValue("{ssss}", "type", "DuplicateCall", "message",
                           "a call with this id is under way on this client");
-        _cleanup_py_ PyObject *e = error ? session_error(s, c->plan->name, error) : NULL;
+        _cleanup_py_ PyObject *e = error ? pyclient_session_error(s, c->plan->name, error) : NULL;
 
         if (e)
             PyErr_SetObject((PyObject *)Py_TYPE(e), e);
         return -1;
     }
-    if (agx_map_put(&s->calls, call_id(c), c, NULL) < 0) {
+    if (agx_map_put(&s->calls, pyclient_call_id(c), c, NULL) < 0) {
         PyErr_NoMemory();
         return -1;
     }
     return 0;
 }
 
-void session_take_room(struct session *s, struct agx_buf *request)
+void pyclient_session_take_room(struct session *s, struct agx_buf *request)
 {
     if (request->cap > 0 || s->spare.cap == 0)
         return;
@@ -39,7 +39,7 @@ void session_take_room(struct session *s, struct agx_buf *request)
     s->spare = (struct agx_buf)AGX_BUF_INIT(request->max);
 }
 
-void session_give_room(struct session *s, struct agx_buf *request)
+void pyclient_session_give_room(struct session *s, struct agx_buf *request)
 {
     if (request->cap > s->spare.cap && request->cap <= SPARE_MOST) {
         struct agx_buf smaller = s->spare;
@@ -51,9 +51,9 @@ void session_give_room(struct session *s, struct agx_buf *request)
     agx_buf_done(request);
 }
 
-void session_remove(struct session *s, struct call *c)
+void pyclient_session_remove(struct session *s, struct call *c)
 {
-    (void)agx_map_remove(&s->calls, call_id(c));
+    (void)agx_map_remove(&s->calls, pyclient_call_id(c));
 }
 
 static bool push_woken(struct session *s, struct call *c)
@@ -72,7 +72,7 @@ static bool push_woken(struct session *s, struct call *c)
     return true;
 }
 
-void session_wake(struct session *s, struct call *c)
+void pyclient_session_wake(struct session *s, struct call *c)
 {
     bool first = s->woken_len == 0;
 
@@ -83,11 +83,11 @@ void session_wake(struct session *s, struct call *c)
         PyErr_WriteUnraisable((PyObject *)c);
         return;
     }
-    if (first && !s->reading && io_call_soon(s, "run_woken") < 0)
+    if (first && !s->reading && pyclient_io_call_soon(s, "run_woken") < 0)
         PyErr_WriteUnraisable((PyObject *)c);
 }
 
-int session_run_woken(struct session *s)
+int pyclient_session_run_woken(struct session *s)
 {
     int r = 0;
 
@@ -97,7 +97,7 @@ int session_run_woken(struct session *s)
 
         c->woken = false;
         if (r == 0) {
-            r = call_run_callbacks(c);
+            r = pyclient_call_run_callbacks(c);
             if (r < 0) { /* KeyboardInterrupt: the others get their turn from the loop */
                 PyObject *type, *value, *traceback;
 
@@ -105,7 +105,7 @@ int session_run_woken(struct session *s)
                 memmove(s->woken, s->woken + i + 1, (s->woken_len - i - 1) * sizeof(struct call *));
                 s->woken_len -= i + 1;
                 Py_DECREF((PyObject *)c);
-                if (s->woken_len > 0 && io_call_soon(s, "run_woken") < 0)
+                if (s->woken_len > 0 && pyclient_io_call_soon(s, "run_woken") < 0)
                     PyErr_Clear();
                 PyErr_Restore(type, value, traceback);
                 return -1;
@@ -117,18 +117,18 @@ int session_run_woken(struct session *s)
     return 0;
 }
 
-int session_send_waiting(struct session *s)
+int pyclient_session_send_waiting(struct session *s)
 {
     size_t len;
-    struct call **list = session_list(s, CALL_WAITING, &len);
+    struct call **list = pyclient_session_list(s, CALL_WAITING, &len);
 
     if (!list)
         return -1;
     for (size_t i = 0; i < len; i++) {
-        if (list[i]->state == CALL_WAITING && call_send_request(list[i]) < 0)
-            call_fail_set(list[i]);
+        if (list[i]->state == CALL_WAITING && pyclient_call_send_request(list[i]) < 0)
+            pyclient_call_fail_set(list[i]);
     }
-    session_list_free(list, len);
+    pyclient_session_list_free(list, len);
     return 0;
 }
 
@@ -136,18 +136,18 @@ static void fail_state(struct session *s, enum call_state state, const char *typ
                        const char *message)
 {
     size_t len;
-    struct call **list = session_list(s, state, &len);
+    struct call **list = pyclient_session_list(s, state, &len);
 
     if (!list) {
         PyErr_WriteUnraisable((PyObject *)s);
         return;
     }
     for (size_t i = 0; i < len; i++)
-        call_fail(list[i], type, message);
-    session_list_free(list, len);
+        pyclient_call_fail(list[i], type, message);
+    pyclient_session_list_free(list, len);
 }
 
-PyObject *session_error(struct session *s, PyObject *name, PyObject *error)
+PyObject *pyclient_session_error(struct session *s, PyObject *name, PyObject *error)
 {
     return PyObject_CallMethod(s->owner, "error", "OO", name, error);
 }
@@ -163,7 +163,7 @@ static PyObject *session_call(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!d:call", s->module->plan_type, &plan, &PyTuple_Type, &values,
                           &PyDict_Type, &names, &timeout_s))
         return NULL;
-    return (PyObject *)call_new(s, (struct plan *)plan, values, names, timeout_s);
+    return (PyObject *)pyclient_call_new(s, (struct plan *)plan, values, names, timeout_s);
 }
 
 static PyObject *session_send_text(PyObject *self, PyObject *text)
@@ -176,7 +176,7 @@ static PyObject *session_send_text(PyObject *self, PyObject *text)
         return NULL;
     if (s->state == SESSION_DETACHED || s->state == SESSION_CLOSED)
         return PyErr_Format(PyExc_ConnectionError, "the session has no connection");
-    if (io_text(s, agx_str_bytes(bytes, (size_t)len)) < 0)
+    if (pyclient_io_text(s, agx_str_bytes(bytes, (size_t)len)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -196,7 +196,7 @@ static PyObject *session_open(PyObject *self, PyObject *args)
     s->proto = proto;
     s->max_send = (size_t)max_send;
     s->state = resume ? SESSION_RESUMING : SESSION_OPEN;
-    if ((resume ? request_resume(s) : session_send_waiting(s)) < 0)
+    if ((resume ? pyclient_request_resume(s) : pyclient_session_send_waiting(s)) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -230,9 +230,9 @@ static PyObject *session_expire(PyObject *self, PyObject *id)
 
         (void)snprintf(message, sizeof(message), "no answer within %g s", c->timeout_s);
         Py_INCREF((PyObject *)c);
-        if (c->state == CALL_SENT && request_cancel(c) < 0)
+        if (c->state == CALL_SENT && pyclient_request_cancel(c) < 0)
             PyErr_WriteUnraisable((PyObject *)c);
-        call_fail(c, "CallTimeout", message);
+        pyclient_call_fail(c, "CallTimeout", message);
         Py_DECREF((PyObject *)c);
     }
     Py_RETURN_NONE;
@@ -241,7 +241,7 @@ static PyObject *session_expire(PyObject *self, PyObject *id)
 static PyObject *session_run_woken_method(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (session_run_woken((struct session *)self) < 0)
+    if (pyclient_session_run_woken((struct session *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -251,7 +251,7 @@ static PyObject *session_detach(PyObject *self, PyObject *unused)
     struct session *s = (struct session *)self;
 
     (void)unused;
-    io_detach(s);
+    pyclient_io_detach(s);
     Py_RETURN_NONE;
 }
 
@@ -261,9 +261,9 @@ static PyObject *session_close(PyObject *self, PyObject *unused)
 
     (void)unused;
     if (s->state != SESSION_DETACHED && s->state != SESSION_CLOSED) {
-        if (io_goodbye(s) < 0)
+        if (pyclient_io_goodbye(s) < 0)
             PyErr_WriteUnraisable(self);
-        io_detach(s);
+        pyclient_io_detach(s);
     }
     s->state = SESSION_CLOSED;
     Py_RETURN_NONE;
@@ -296,7 +296,7 @@ static PyObject *get_loop(PyObject *self, void *unused)
     return Py_NewRef(loop ? loop : Py_None);
 }
 
-void session_bind(struct session *s, PyObject *loop)
+void pyclient_session_bind(struct session *s, PyObject *loop)
 {
     PyObject *old = s->loop;
 
@@ -308,7 +308,7 @@ void session_bind(struct session *s, PyObject *loop)
 static int set_loop(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
-    session_bind((struct session *)self, value);
+    pyclient_session_bind((struct session *)self, value);
     return 0;
 }
 
@@ -396,7 +396,7 @@ static int session_clear(PyObject *self)
     struct session *s = (struct session *)self;
 
     if (s->loop)
-        io_detach(s);
+        pyclient_io_detach(s);
     for (; s->woken_len > 0; s->woken_len--)
         Py_DECREF((PyObject *)s->woken[s->woken_len - 1]);
     Py_CLEAR(s->transport);
@@ -425,12 +425,12 @@ static void session_dealloc(PyObject *self)
 }
 
 static PyMethodDef session_methods[] = {
-    { "attach_fd", session_attach_fd, METH_VARARGS,
+    { "attach_fd", pyclient_session_attach_fd, METH_VARARGS,
       "attach_fd(loop, fd, max_message): WebSocket frames on a descriptor, which is now ours." },
-    { "attach_transport", session_attach_transport, METH_VARARGS,
+    { "attach_transport", pyclient_session_attach_transport, METH_VARARGS,
       "attach_transport(loop, transport, max_message): frames on a transport; its protocol "
       "feeds." },
-    { "feed", session_feed, METH_O, "feed(data): bytes that came; never inside a task." },
+    { "feed", pyclient_session_feed, METH_O, "feed(data): bytes that came; never inside a task." },
     { "send_text", session_send_text, METH_O, "send_text(packet): one Engine.IO packet." },
     { "open", session_open, METH_VARARGS, "open(proto, max_send, resume): calls may go out." },
     { "call", session_call, METH_VARARGS, "call(plan, args, kwargs, timeout): a new Call." },
@@ -440,9 +440,9 @@ static PyMethodDef session_methods[] = {
     { "close", session_close, METH_NOARGS, "Ends the connection and the session for good." },
     { "calls", session_calls, METH_NOARGS, "The open calls by id." },
     { "expire", session_expire, METH_O, "expire(call_id): the deadline of a call is over." },
-    { "flush", session_flush, METH_NOARGS, NULL },
-    { "send_acks", session_send_acks, METH_NOARGS, NULL },
-    { "on_readable", session_on_readable, METH_NOARGS, NULL },
+    { "flush", pyclient_session_flush, METH_NOARGS, NULL },
+    { "send_acks", pyclient_session_send_acks, METH_NOARGS, NULL },
+    { "on_readable", pyclient_session_on_readable, METH_NOARGS, NULL },
     { "run_woken", session_run_woken_method, METH_NOARGS, NULL },
     { 0 },
 };
@@ -456,7 +456,7 @@ static PyGetSetDef session_getset[] = {
     { 0 },
 };
 
-PyObject *session_type_new(PyObject *module)
+PyObject *pyclient_session_type_new(PyObject *module)
 {
     PyType_Slot slots[] = {
         { Py_tp_doc, "The open calls of a client, and its connection." },

@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-PyObject *step_new(struct client_module *m, struct call *c)
+PyObject *pyclient_step_new(struct client_module *m, struct call *c)
 {
     struct step *step = (struct step *)PyType_GenericAlloc((PyTypeObject *)m->step_type, 0);
 
@@ -21,14 +21,14 @@ static PySendResult step_send(PyObject *self, PyObject *value, PyObject **ret)
         *ret = Py_NewRef(Py_None);
         return PYGEN_RETURN;
     }
-    return call_send((PyObject *)((struct step *)self)->call, value, ret);
+    return pyclient_call_send((PyObject *)((struct step *)self)->call, value, ret);
 }
 
 static PyObject *step_iternext(PyObject *self)
 {
     if (!((struct step *)self)->call)
         return NULL; /* the end of an iterator, with the value None */
-    return call_iternext((PyObject *)((struct step *)self)->call);
+    return pyclient_call_iternext((PyObject *)((struct step *)self)->call);
 }
 
 /* The coroutine that waits here is closed: so is the stream, as a generator would be. */
@@ -38,7 +38,7 @@ static PyObject *step_close(PyObject *self, PyObject *unused)
 
     if (!c)
         Py_RETURN_NONE;
-    return call_close((PyObject *)c, unused);
+    return pyclient_call_close((PyObject *)c, unused);
 }
 
 static int step_traverse(PyObject *self, visitproc visit, void *arg)
@@ -69,7 +69,7 @@ static PyMethodDef step_methods[] = {
     { 0 },
 };
 
-PyObject *step_type_new(PyObject *module)
+PyObject *pyclient_step_type_new(PyObject *module)
 {
     PyType_Slot slots[] = {
         { Py_tp_dealloc, step_dealloc },

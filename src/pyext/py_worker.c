@@ -24,7 +24,7 @@
 
 #include "base/banned.h"
 
-struct names agx_names;
+struct names pyworker_names;
 
 static int intern_names(void)
 {
@@ -32,17 +32,17 @@ static int intern_names(void)
         PyObject **at;
         const char *text;
     } all[] = {
-        { &agx_names.run, "run" },
-        { &agx_names.result, "result" },
-        { &agx_names.done, "done" },
-        { &agx_names.cancel, "cancel" },
-        { &agx_names.add_done_callback, "add_done_callback" },
-        { &agx_names.set_result, "set_result" },
-        { &agx_names._run, "_run" },
-        { &agx_names.feed, "feed" },
-        { &agx_names.end, "end" },
-        { &agx_names.broken, "broken" },
-        { &agx_names.await_, "__await__" },
+        { &pyworker_names.run, "run" },
+        { &pyworker_names.result, "result" },
+        { &pyworker_names.done, "done" },
+        { &pyworker_names.cancel, "cancel" },
+        { &pyworker_names.add_done_callback, "add_done_callback" },
+        { &pyworker_names.set_result, "set_result" },
+        { &pyworker_names._run, "_run" },
+        { &pyworker_names.feed, "feed" },
+        { &pyworker_names.end, "end" },
+        { &pyworker_names.broken, "broken" },
+        { &pyworker_names.await_, "__await__" },
     };
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(all); i++) {
@@ -143,7 +143,7 @@ static PyObject *new_worker(PyObject *module, PyObject *args)
     w->pool.max = max_threads > 0 ? max_threads : AGX_WORKER_THREADS_MAX;
     if (init_worker(w, module, fds, glue) < 0)
         return NULL;
-    agx_worker_cfn_init(w, path);
+    pyworker_cfn_init(w, path);
     return (PyObject *)w;
 }
 
@@ -153,7 +153,7 @@ static PyObject *queue_hello(struct worker *w, struct agx_mp_writer *m)
 
     if (agx_frame_end(m, AGX_MESSAGE_MAX, &err) < 0)
         return agx_py_raise(&err);
-    agx_worker_flush(w);
+    pyworker_flush(w);
     Py_RETURN_NONE;
 }
 
@@ -164,7 +164,7 @@ static PyObject *worker_start(PyObject *self, PyObject *name)
     Py_ssize_t len;
     const char *text = PyUnicode_AsUTF8AndSize(name, &len);
 
-    if (!text || agx_pool_start(w) < 0)
+    if (!text || pyworker_pool_start(w) < 0)
         return NULL;
     agx_frame_begin(&m, &w->out.urgent);
     agx_mp_write_map(&m, 3);
@@ -179,7 +179,7 @@ static PyObject *worker_start(PyObject *self, PyObject *name)
 
 static PyObject *worker_wait(PyObject *self, PyObject *unused)
 {
-    int r = agx_worker_wait((struct worker *)self);
+    int r = pyworker_wait((struct worker *)self);
 
     (void)unused;
     return r < 0 ? NULL : PyBool_FromLong(r);
@@ -244,7 +244,7 @@ static PyObject *worker_attach(PyObject *self, PyObject *args)
 static PyObject *worker_on_readable(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (agx_worker_turn((struct worker *)self) < 0)
+    if (pyworker_turn((struct worker *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -252,7 +252,7 @@ static PyObject *worker_on_readable(PyObject *self, PyObject *unused)
 static PyObject *worker_on_wake(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (agx_worker_notes((struct worker *)self) < 0)
+    if (pyworker_notes((struct worker *)self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -260,7 +260,7 @@ static PyObject *worker_on_wake(PyObject *self, PyObject *unused)
 static PyObject *worker_on_writable(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    agx_worker_flush((struct worker *)self);
+    pyworker_flush((struct worker *)self);
     Py_RETURN_NONE;
 }
 
@@ -270,7 +270,7 @@ static PyObject *worker_flush(PyObject *self, PyObject *unused)
 
     (void)unused;
     w->flush_scheduled = false;
-    agx_worker_flush(w);
+    pyworker_flush(w);
     Py_RETURN_NONE;
 }
 
@@ -289,7 +289,7 @@ static PyObject *worker_cancel_all(PyObject *self, PyObject *unused)
     while ((c = agx_call_table_next(&w->calls, &at)))
         ids[n++] = c->id;
     for (size_t i = 0; i < n; i++)
-        agx_worker_cancel(w, ids[i]);
+        pyworker_cancel(w, ids[i]);
     free(ids);
     agx_cworker_stop(w->cfn);
     Py_RETURN_NONE;
@@ -305,15 +305,15 @@ static PyObject *worker_drain(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "d:drain", &seconds))
         return NULL;
     until = agx_clock_ms() + (uint64_t)(seconds * 1000);
-    agx_pool_flush_until(w, until);
-    agx_worker_flush(w);
+    pyworker_pool_flush_until(w, until);
+    pyworker_flush(w);
     while (agx_outq_waiting(&w->out) > 0 && agx_clock_ms() < until) {
         struct pollfd p = { .fd = w->lanes[AGX_LANE_LOOP].fd, .events = POLLOUT };
 
         Py_BEGIN_ALLOW_THREADS;
         (void)poll(&p, 1, 50);
         Py_END_ALLOW_THREADS;
-        agx_worker_flush(w);
+        pyworker_flush(w);
     }
     while ((w->thread_out.writing || w->thread_out.waiting.len > 0) && !w->thread_out.broken &&
            agx_clock_ms() < until) {
@@ -327,7 +327,7 @@ static PyObject *worker_drain(PyObject *self, PyObject *args)
 static PyObject *get_active(PyObject *self, void *closure)
 {
     (void)closure;
-    return PyLong_FromSize_t(agx_worker_active((struct worker *)self));
+    return PyLong_FromSize_t(pyworker_active((struct worker *)self));
 }
 
 static PyMethodDef worker_methods[] = {
@@ -378,8 +378,8 @@ static int add_type(PyObject *module, const char *name, PyTypeObject *take_type)
 
 static int execute(PyObject *module)
 {
-    if (intern_names() < 0 || add_type(module, "Plan", agx_plan_type_new(module)) < 0 ||
-        add_type(module, "Call", agx_call_type_new(module)) < 0 ||
+    if (intern_names() < 0 || add_type(module, "Plan", pyworker_plan_type_new(module)) < 0 ||
+        add_type(module, "Call", pyworker_call_type_new(module)) < 0 ||
         add_type(module, "Worker", worker_type_new(module)) < 0)
         return -1;
     return 0;

@@ -118,61 +118,61 @@ struct names {
     PyObject *run, *result, *done, *cancel, *add_done_callback, *set_result, *_run, *feed, *end,
         *broken, *await_;
 };
-extern struct names agx_names;
+extern struct names pyworker_names;
 
 /* py_worker_plan.c: the plans that are ready. */
 /* The plan if it is ready: borrowed. *ret_known: it was loaded before, but must be loaded anew. */
-struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known);
-PyObject *agx_worker_plan_key(const struct agx_worker_frame *f);
+struct plan *pyworker_find_plan(struct worker *w, PyObject *key, bool *ret_known);
+PyObject *pyworker_plan_key(const struct agx_worker_frame *f);
 /* Loads. New, or NULL with an exception. */
-struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target);
+struct plan *pyworker_load_plan(struct worker *w, PyObject *key, bool by_target);
 
 /* py_worker_loop.c: the main thread. */
 /* One turn over the loop lane. -1 with an exception: SystemExit. */
-int agx_worker_turn(struct worker *w) AGX_MUST_CHECK;
+int pyworker_turn(struct worker *w) AGX_MUST_CHECK;
 /* Notes from other threads. */
-int agx_worker_notes(struct worker *w) AGX_MUST_CHECK;
+int pyworker_notes(struct worker *w) AGX_MUST_CHECK;
 /* The main thread looks at its notes and lanes. */
-void agx_worker_wake(struct worker *w);
+void pyworker_wake(struct worker *w);
 /* A note for the main thread. `take_call` and `take_awaitable` are references that it takes. */
-void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
-                     struct agx_str frame);
-void agx_worker_cancel(struct worker *w, uint64_t id);
+void pyworker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
+                   struct agx_str frame);
+void pyworker_cancel(struct worker *w, uint64_t id);
 /* 1: a loop is needed; 0: the server has closed and nothing runs. -1 with an exception. */
-int agx_worker_wait(struct worker *w) AGX_MUST_CHECK;
+int pyworker_wait(struct worker *w) AGX_MUST_CHECK;
 /* False, and the call is over, when kind, shape and callable do not go together. */
-bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread);
+bool pyworker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread);
 
 /* py_worker_task.c: coroutines on the loop. */
-int agx_worker_start_task(struct call *c, PyObject *coroutine) AGX_MUST_CHECK;
+int pyworker_start_task(struct call *c, PyObject *coroutine) AGX_MUST_CHECK;
 /* Starts a call of any mode but PLAN_THREAD. -1 with SystemExit set. */
-int agx_worker_start(struct call *c, const struct agx_worker_frame *f) AGX_MUST_CHECK;
+int pyworker_start(struct call *c, const struct agx_worker_frame *f) AGX_MUST_CHECK;
 
 /* py_worker_pool.c */
-int agx_pool_start(struct worker *w) AGX_MUST_CHECK;
+int pyworker_pool_start(struct worker *w) AGX_MUST_CHECK;
 /* Takes the reference; a thread runs the call, whose frame was kept. */
-void agx_pool_submit(struct worker *w, struct call *take_call);
+void pyworker_pool_submit(struct worker *w, struct call *take_call);
 
 /* py_worker_out.c */
 /* The loop lane: writes what the socket takes, without waiting; now, or when this turn ends. */
-void agx_worker_flush(struct worker *w);
-void agx_worker_flush_soon(struct worker *w);
+void pyworker_flush(struct worker *w);
+void pyworker_flush_soon(struct worker *w);
 /* Lets go whoever waits on a future; NULL is nobody. */
-void agx_worker_release(PyObject *future);
+void pyworker_release(PyObject *future);
 /* The thread lane: queues a whole frame; writes what is queued. */
-void agx_pool_send(struct worker *w, struct agx_str frame);
-void agx_pool_flush(struct worker *w);
+void pyworker_pool_send(struct worker *w, struct agx_str frame);
+void pyworker_pool_flush(struct worker *w);
 /* The same before the process ends: a server that reads nothing holds it up no longer than that,
  * and what it did not take is lost. */
-void agx_pool_flush_until(struct worker *w, uint64_t until_ms);
+void pyworker_pool_flush_until(struct worker *w, uint64_t until_ms);
 
 /* py_worker_cfn.c: C functions. */
 /* `path` has the directories of shared objects, ':' between them. */
-void agx_worker_cfn_init(struct worker *w, const char *path);
+void pyworker_cfn_init(struct worker *w, const char *path);
 /* True when the frame was about a C function, and has been handled. */
-bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
-                          const struct agx_worker_frame *f, struct agx_str frame);
+bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
+                        const struct agx_worker_frame *f, struct agx_str frame);
 /* Calls in flight, of both kinds. */
-size_t agx_worker_active(const struct worker *w);
+size_t pyworker_active(const struct worker *w);
 
 #endif

@@ -34,9 +34,9 @@ static struct agx_buf *out_buffer(struct worker *w, enum out out, struct agx_buf
 static void out_commit(struct worker *w, enum out out, const struct agx_buf *scratch)
 {
     if (out == OUT_THREAD)
-        agx_pool_send(w, agx_buf_peek(scratch));
+        pyworker_pool_send(w, agx_buf_peek(scratch));
     else
-        agx_worker_flush_soon(w);
+        pyworker_flush_soon(w);
 }
 
 static void begin(struct agx_mp_writer *m, struct agx_buf *to, struct agx_str type, uint64_t id,
@@ -83,16 +83,17 @@ static void send_error(struct call *c, PyObject *type, PyObject *message, PyObje
     agx_mp_write_bool(&m, cancelled);
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) < 0) {
         /* A message of 256 MiB, or no memory: the call must end all the same. */
-        agx_call_fail_text(c, "MessageTooLarge", "the error's text is too large", false, on_thread);
+        pyworker_call_fail_text(c, "MessageTooLarge", "the error's text is too large", false,
+                                on_thread);
         return;
     }
     c->over = true;
     out_commit(c->w, out, &scratch);
-    agx_call_forget(c);
+    pyworker_call_forget(c);
 }
 
-void agx_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
-                        bool on_thread)
+void pyworker_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
+                             bool on_thread)
 {
     _cleanup_py_ PyObject *t = PyUnicode_FromString(type);
     /* It may name something of the client's, cut anywhere. */
@@ -102,9 +103,9 @@ void agx_call_fail_text(struct call *c, const char *type, const char *message, b
     send_error(c, t, m, NULL, cancelled, on_thread);
 }
 
-void agx_call_cancelled(struct call *c, bool on_thread)
+void pyworker_call_cancelled(struct call *c, bool on_thread)
 {
-    agx_call_fail_text(c, "Cancelled", "remote call cancelled", true, on_thread);
+    pyworker_call_fail_text(c, "Cancelled", "remote call cancelled", true, on_thread);
 }
 
 static bool ends_process(PyObject *exc)
@@ -113,7 +114,7 @@ static bool ends_process(PyObject *exc)
            PyErr_GivenExceptionMatches(exc, PyExc_KeyboardInterrupt);
 }
 
-void agx_call_fail(struct call *c, enum phase phase, bool on_thread)
+void pyworker_call_fail(struct call *c, enum phase phase, bool on_thread)
 {
     struct worker *w = c->w;
     _cleanup_py_ PyObject *exc = agx_py_take_exception(), *told = NULL;
@@ -127,7 +128,7 @@ void agx_call_fail(struct call *c, enum phase phase, bool on_thread)
     }
     if (c->cancelled && w->aio.cancelled_error &&
         PyErr_GivenExceptionMatches(exc, w->aio.cancelled_error)) {
-        agx_call_cancelled(c, on_thread);
+        pyworker_call_cancelled(c, on_thread);
         return;
     }
     told = PyObject_CallFunction(w->glue.describe, "Oi", exc, (int)phase);
@@ -136,7 +137,8 @@ void agx_call_fail(struct call *c, enum phase phase, bool on_thread)
         return;
     }
     PyErr_Clear();
-    agx_call_fail_text(c, "Exception", "an exception that cannot be described", false, on_thread);
+    pyworker_call_fail_text(c, "Exception", "an exception that cannot be described", false,
+                            on_thread);
 }
 
 /* Converting leaves is right for receivers of old, and where an annotation turns them back. */
@@ -199,10 +201,10 @@ static void too_large(struct call *c, size_t size, bool on_thread)
 
     (void)snprintf(text, sizeof(text), "a value of %zu bytes, the receiver takes at most %llu",
                    size, (unsigned long long)c->max);
-    agx_call_fail_text(c, "MessageTooLarge", text, false, on_thread);
+    pyworker_call_fail_text(c, "MessageTooLarge", text, false, on_thread);
 }
 
-void agx_call_finish(struct call *c, PyObject *value, bool on_thread)
+void pyworker_call_finish(struct call *c, PyObject *value, bool on_thread)
 {
     size_t size = 0;
     int r;
@@ -211,7 +213,7 @@ void agx_call_finish(struct call *c, PyObject *value, bool on_thread)
         return;
     r = send_value(c, AGX_STR("result"), value, out_of(c, on_thread), &size);
     if (r < 0) {
-        agx_call_fail(c, PHASE_RESULT, on_thread);
+        pyworker_call_fail(c, PHASE_RESULT, on_thread);
         return;
     }
     if (r > 0) {
@@ -219,7 +221,7 @@ void agx_call_finish(struct call *c, PyObject *value, bool on_thread)
         return;
     }
     c->over = true;
-    agx_call_forget(c);
+    pyworker_call_forget(c);
 }
 
 static void call_dealloc(PyObject *self)
@@ -237,7 +239,7 @@ static void call_dealloc(PyObject *self)
     Py_DECREF((PyObject *)type);
 }
 
-struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f)
+struct call *pyworker_call_new(struct worker *w, const struct agx_worker_frame *f)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(w->call_type, Py_tp_alloc);
     struct call *c = (struct call *)alloc(w->call_type, 0);
@@ -259,7 +261,7 @@ struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f)
     return (struct call *)Py_NewRef((PyObject *)c); /* one for the table, one for the caller */
 }
 
-void agx_call_forget(struct call *c)
+void pyworker_call_forget(struct call *c)
 {
     /* The task is held by asyncio as long as it runs; to hold it here too would be a cycle. */
     Py_CLEAR(c->task);
@@ -269,17 +271,17 @@ void agx_call_forget(struct call *c)
     }
 }
 
-PyObject *agx_call_args(struct worker *w, const struct agx_worker_frame *f)
+PyObject *pyworker_call_args(struct worker *w, const struct agx_worker_frame *f)
 {
     return f->args.len > 0 ? agx_py_unpack_raw(&w->codec, f->args) : PyList_New(0);
 }
 
-PyObject *agx_call_kwargs(struct worker *w, const struct agx_worker_frame *f)
+PyObject *pyworker_call_kwargs(struct worker *w, const struct agx_worker_frame *f)
 {
     return f->kwargs.len > 0 ? agx_py_unpack_raw(&w->codec, f->kwargs) : PyDict_New();
 }
 
-int agx_call_keep_frame(struct call *c, struct agx_str frame)
+int pyworker_call_keep_frame(struct call *c, struct agx_str frame)
 {
     c->frame = malloc(frame.len);
     if (!c->frame) {
@@ -332,7 +334,7 @@ static PyObject *call_emit(PyObject *self, PyObject *value)
     r = send_value(c, AGX_STR("stream_item"), value, OUT_BULK, &size);
     if (r != 0) {
         if (r < 0)
-            agx_call_fail(c, PHASE_ITEM, false);
+            pyworker_call_fail(c, PHASE_ITEM, false);
         else
             too_large(c, size, false);
         Py_RETURN_TRUE;
@@ -354,8 +356,8 @@ static PyObject *call_end(PyObject *self, PyObject *unused)
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) < 0)
         return PyErr_NoMemory();
     c->over = true;
-    agx_worker_flush_soon(c->w);
-    agx_call_forget(c);
+    pyworker_flush_soon(c->w);
+    pyworker_call_forget(c);
     Py_RETURN_NONE;
 }
 
@@ -367,7 +369,7 @@ static PyObject *call_fail(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "Oi:fail", &exc, &phase))
         return NULL;
     PyErr_SetObject((PyObject *)Py_TYPE(exc), exc);
-    agx_call_fail((struct call *)self, (enum phase)phase, false);
+    pyworker_call_fail((struct call *)self, (enum phase)phase, false);
     Py_RETURN_NONE;
 }
 
@@ -388,7 +390,7 @@ static PyObject *call_grant(PyObject *self, PyObject *args)
     agx_mp_write_uint(&m, bytes);
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) < 0)
         return PyErr_NoMemory();
-    agx_worker_flush_soon(c->w);
+    pyworker_flush_soon(c->w);
     Py_RETURN_NONE;
 }
 
@@ -411,7 +413,7 @@ static PyGetSetDef call_getset[] = {
     { NULL, NULL, NULL, NULL, NULL },
 };
 
-PyTypeObject *agx_call_type_new(PyObject *module)
+PyTypeObject *pyworker_call_type_new(PyObject *module)
 {
     static PyType_Slot slots[] = {
         { Py_tp_dealloc, (void *)call_dealloc },

@@ -37,24 +37,24 @@ struct call {
     size_t frame_len;
 };
 
-PyTypeObject *agx_call_type_new(PyObject *module);
+PyTypeObject *pyworker_call_type_new(PyObject *module);
 /* New; in the table of calls. NULL with an exception. */
-struct call *agx_call_new(struct worker *w, const struct agx_worker_frame *f);
+struct call *pyworker_call_new(struct worker *w, const struct agx_worker_frame *f);
 /* Terminal frames: the first one counts, the others do nothing. `on_thread` says whose output. */
-void agx_call_finish(struct call *c, PyObject *value, bool on_thread);
+void pyworker_call_finish(struct call *c, PyObject *value, bool on_thread);
 /* The exception that is set; it is cleared. SystemExit and KeyboardInterrupt end the process. */
-void agx_call_fail(struct call *c, enum phase phase, bool on_thread);
-void agx_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
-                        bool on_thread);
-void agx_call_cancelled(struct call *c, bool on_thread);
+void pyworker_call_fail(struct call *c, enum phase phase, bool on_thread);
+void pyworker_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
+                             bool on_thread);
+void pyworker_call_cancelled(struct call *c, bool on_thread);
 /* Takes the call out of the table. */
-void agx_call_forget(struct call *c);
+void pyworker_call_forget(struct call *c);
 /* Empty where the frame has none. New, or NULL with an exception. */
-PyObject *agx_call_args(struct worker *w, const struct agx_worker_frame *f);
-PyObject *agx_call_kwargs(struct worker *w, const struct agx_worker_frame *f);
+PyObject *pyworker_call_args(struct worker *w, const struct agx_worker_frame *f);
+PyObject *pyworker_call_kwargs(struct worker *w, const struct agx_worker_frame *f);
 /* Runs a plain function in this thread, with arguments as they came, and answers. */
-void agx_call_run(struct call *c, PyObject *args, PyObject *kwargs);
+void pyworker_call_run(struct call *c, PyObject *args, PyObject *kwargs);
 /* Keeps a copy of the frame for later. -1 with an exception. */
-int agx_call_keep_frame(struct call *c, struct agx_str frame) AGX_MUST_CHECK;
+int pyworker_call_keep_frame(struct call *c, struct agx_str frame) AGX_MUST_CHECK;
 
 #endif

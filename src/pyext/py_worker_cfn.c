@@ -24,8 +24,8 @@ static void send_frame(void *user, enum agx_remote_kind kind, struct agx_str fra
 
     (void)kind;
     if (wait) {
-        agx_pool_send(w, frame);
-        agx_pool_flush(w);
+        pyworker_pool_send(w, frame);
+        pyworker_pool_flush(w);
     } else if (!w->out_broken) {
         if (agx_buf_append(&w->out.urgent, frame) < 0)
             abort();
@@ -34,7 +34,7 @@ static void send_frame(void *user, enum agx_remote_kind kind, struct agx_str fra
     PyGILState_Release(state);
 }
 
-void agx_worker_cfn_init(struct worker *w, const char *path)
+void pyworker_cfn_init(struct worker *w, const char *path)
 {
     struct agx_cworker_config config = {
         .path = agx_str_from(path), .max_threads = AGX_FN_THREADS_MAX, .user = w, .send = send_frame
@@ -45,8 +45,8 @@ void agx_worker_cfn_init(struct worker *w, const char *path)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
-                          const struct agx_worker_frame *f, struct agx_str frame)
+bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
+                        const struct agx_worker_frame *f, struct agx_str frame)
 {
     uint64_t ignored;
     bool ours;
@@ -61,7 +61,7 @@ bool agx_worker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
     return ours;
 }
 
-size_t agx_worker_active(const struct worker *w)
+size_t pyworker_active(const struct worker *w)
 {
     return w->calls.len + agx_cworker_count(w->cfn);
 }

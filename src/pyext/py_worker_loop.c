@@ -21,7 +21,7 @@
 /* What a frame came to. */
 enum verdict { HANDLED, NEED_LOOP, FAILED };
 
-bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
+bool pyworker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
 {
     static const char *const not_a[] = {
         [AGX_REMOTE_UNARY] = "NotAUnaryCallable",
@@ -41,13 +41,13 @@ bool agx_worker_check_shape(struct call *c, const struct agx_worker_frame *f, bo
         (void)snprintf(text, sizeof(text), "%.*s was called as %s, but sent with the shape %s",
                        AGX_STR_ARG(name), agx_remote_kind_name(f->kind).ptr,
                        agx_remote_kind_name(f->shape).ptr);
-        agx_call_fail_text(c, not_a[f->kind], text, false, on_thread);
+        pyworker_call_fail_text(c, not_a[f->kind], text, false, on_thread);
         return false;
     }
     if (is != f->shape) {
         (void)snprintf(text, sizeof(text), "%.*s is %s, but was called as %s", AGX_STR_ARG(name),
                        agx_remote_kind_name(is).ptr, agx_remote_kind_name(f->shape).ptr);
-        agx_call_fail_text(c, "ShapeMismatch", text, false, on_thread);
+        pyworker_call_fail_text(c, "ShapeMismatch", text, false, on_thread);
         return false;
     }
     return true;
@@ -70,7 +70,7 @@ static void hint(struct worker *w, struct plan *p, const struct agx_worker_frame
     agx_mp_write_str(&m, AGX_STR("lane"));
     agx_mp_write_uint(&m, p->mode == PLAN_THREAD ? AGX_LANE_THREAD : AGX_LANE_LOOP);
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) == 0) /* else it stays where it is: no harm */
-        agx_worker_flush_soon(w);
+        pyworker_flush_soon(w);
 }
 
 /* The plan of a frame that the main thread has before it. New, or NULL with an exception. */
@@ -82,11 +82,11 @@ static struct plan *plan_of(struct worker *w, const struct agx_worker_frame *f)
 
     if (w->held_plan)
         return (struct plan *)AGX_TAKE_PTR(w->held_plan);
-    key = agx_worker_plan_key(f);
+    key = pyworker_plan_key(f);
     if (!key)
         return NULL;
-    p = agx_worker_find_plan(w, key, &known);
-    return p ? (struct plan *)Py_NewRef((PyObject *)p) : agx_worker_load_plan(w, key, f->by_target);
+    p = pyworker_find_plan(w, key, &known);
+    return p ? (struct plan *)Py_NewRef((PyObject *)p) : pyworker_load_plan(w, key, f->by_target);
 }
 
 /* A call with its plan: to a thread, or onto the loop. -1 with SystemExit set. */
@@ -95,27 +95,27 @@ static int dispatch(struct call *c, const struct agx_worker_frame *f, struct agx
 {
     bool to_thread = c->plan->mode == PLAN_THREAD;
 
-    if (!agx_worker_check_shape(c, f, false))
+    if (!pyworker_check_shape(c, f, false))
         return 0;
     if (to_thread != (came_by == AGX_LANE_THREAD))
         hint(c->w, c->plan, f);
     if (!to_thread)
-        return agx_worker_start(c, f);
-    if (!c->frame && agx_call_keep_frame(c, frame) < 0) {
-        agx_call_fail(c, PHASE_LOAD, false);
+        return pyworker_start(c, f);
+    if (!c->frame && pyworker_call_keep_frame(c, frame) < 0) {
+        pyworker_call_fail(c, PHASE_LOAD, false);
         return 0;
     }
-    agx_pool_submit(c->w, (struct call *)Py_NewRef((PyObject *)c));
+    pyworker_pool_submit(c->w, (struct call *)Py_NewRef((PyObject *)c));
     return 0;
 }
 
 static enum verdict refuse(struct worker *w, const struct agx_worker_frame *f)
 {
-    struct call *c = f->id > 0 ? agx_call_new(w, f) : NULL;
+    struct call *c = f->id > 0 ? pyworker_call_new(w, f) : NULL;
 
     PyErr_Clear();
     if (c)
-        agx_call_fail_text(c, "BadFrame", f->bad, false, false);
+        pyworker_call_fail_text(c, "BadFrame", f->bad, false, false);
     Py_XDECREF((PyObject *)c);
     return HANDLED;
 }
@@ -142,16 +142,16 @@ static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
         PyObject *type, *value, *traceback;
 
         PyErr_Fetch(&type, &value, &traceback);
-        c = agx_call_new(w, f);
+        c = pyworker_call_new(w, f);
         PyErr_Clear();
         PyErr_Restore(type, value, traceback);
         if (c)
-            agx_call_fail(c, PHASE_LOAD, false);
+            pyworker_call_fail(c, PHASE_LOAD, false);
         PyErr_Clear();
         Py_XDECREF((PyObject *)c);
         return HANDLED;
     }
-    c = agx_call_new(w, f);
+    c = pyworker_call_new(w, f);
     if (c) {
         c->plan = p;
         r = dispatch(c, f, frame, AGX_LANE_LOOP);
@@ -167,7 +167,7 @@ static void wake_waiter(struct call *c)
 {
     _cleanup_py_ PyObject *waiter = AGX_TAKE_PTR(c->waiter);
 
-    agx_worker_release(waiter);
+    pyworker_release(waiter);
 }
 
 static void on_credit(struct worker *w, const struct agx_worker_frame *f)
@@ -192,15 +192,15 @@ static void on_input(struct worker *w, const struct agx_worker_frame *f)
         return;
     inbox = Py_NewRef(c->inbox);
     if (f->type == AGX_WF_BIDI_END_IN) {
-        agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.end, NULL));
+        agx_py_ignore(PyObject_CallMethodObjArgs(inbox, pyworker_names.end, NULL));
     } else {
         item = f->item.len > 0 ? agx_py_unpack_raw(&w->codec, f->item) : Py_NewRef(Py_None);
         broken = item ? NULL : agx_py_take_exception();
         size = PyLong_FromSize_t(f->item.len);
         if (broken)
-            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.broken, broken, NULL));
+            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, pyworker_names.broken, broken, NULL));
         else if (size)
-            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, agx_names.feed, item, size, NULL));
+            agx_py_ignore(PyObject_CallMethodObjArgs(inbox, pyworker_names.feed, item, size, NULL));
     }
 }
 
@@ -219,10 +219,10 @@ static void cancel_call(struct call *c)
     if (c->tid != 0)
         interrupt_thread(c);
     else if (c->task)
-        agx_py_ignore(PyObject_CallMethodObjArgs(c->task, agx_names.cancel, NULL));
+        agx_py_ignore(PyObject_CallMethodObjArgs(c->task, pyworker_names.cancel, NULL));
 }
 
-void agx_worker_cancel(struct worker *w, uint64_t id)
+void pyworker_cancel(struct worker *w, uint64_t id)
 {
     struct call *c = agx_call_table_get(&w->calls, id);
 
@@ -244,7 +244,7 @@ static enum verdict on_shutdown(struct worker *w, uint64_t grace_ms)
 
     if (w->stopping)
         return HANDLED;
-    if (!w->aio.loop && agx_worker_active(w) == 0) {
+    if (!w->aio.loop && pyworker_active(w) == 0) {
         w->lanes[AGX_LANE_LOOP].eof = true; /* nothing to wait for, no need for asyncio */
         return HANDLED;
     }
@@ -263,7 +263,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
         w->lanes[AGX_LANE_LOOP].eof = true; /* whoever sends this is no server */
         return HANDLED;
     }
-    if (agx_worker_cfn_frame(w, AGX_LANE_LOOP, &f, frame))
+    if (pyworker_cfn_frame(w, AGX_LANE_LOOP, &f, frame))
         return HANDLED;
     switch (f.type) {
     case AGX_WF_CALL:
@@ -279,7 +279,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
         /* Without a loop the only calls are plain functions; CancelledError is asyncio's. */
         if (!w->aio.loop && agx_call_table_get(&w->calls, f.id))
             return NEED_LOOP;
-        agx_worker_cancel(w, f.id);
+        pyworker_cancel(w, f.id);
         return HANDLED;
     case AGX_WF_SHUTDOWN:
         return on_shutdown(w, f.grace_ms);
@@ -340,7 +340,7 @@ static int end_of_lane(struct worker *w)
     return on_shutdown(w, AGX_WORKER_EOF_GRACE_MS) == FAILED ? -1 : 0;
 }
 
-int agx_worker_turn(struct worker *w)
+int pyworker_turn(struct worker *w)
 {
     struct lane *lane = &w->lanes[AGX_LANE_LOOP];
     _cleanup_py_ PyObject *r = NULL;
@@ -360,25 +360,26 @@ int agx_worker_turn(struct worker *w)
         if (!r)
             return -1;
     }
-    agx_worker_flush(w);
+    pyworker_flush(w);
     return lane->eof && !w->stopping ? end_of_lane(w) : 0;
 }
 
-void agx_worker_wake(struct worker *w)
+void pyworker_wake(struct worker *w)
 {
     uint64_t one = 1;
 
     (void)!write(w->wake_fd, &one, sizeof(one));
 }
 
-void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
-                     struct agx_str frame)
+void pyworker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
+                   struct agx_str frame)
 {
     struct note *n = malloc(sizeof(*n) + frame.len);
 
     if (!n) {
         if (take_call)
-            agx_call_fail_text(take_call, "MemoryError", "no memory for the call", false, true);
+            pyworker_call_fail_text(take_call, "MemoryError", "no memory for the call", false,
+                                    true);
         Py_XDECREF((PyObject *)take_call);
         Py_XDECREF(take_awaitable);
         return;
@@ -388,7 +389,7 @@ void agx_worker_note(struct worker *w, struct call *take_call, PyObject *take_aw
         memcpy(n->frame, frame.ptr, frame.len);
     *w->notes_last = n;
     w->notes_last = &n->next;
-    agx_worker_wake(w);
+    pyworker_wake(w);
 }
 
 static int start_awaitable(struct call *c, PyObject *awaitable)
@@ -397,8 +398,8 @@ static int start_awaitable(struct call *c, PyObject *awaitable)
         PyObject_CallFunctionObjArgs(c->w->glue.await_it, awaitable, NULL);
 
     if (coroutine)
-        return agx_worker_start_task(c, coroutine);
-    agx_call_fail(c, PHASE_RUN, false);
+        return pyworker_start_task(c, coroutine);
+    pyworker_call_fail(c, PHASE_RUN, false);
     return 0;
 }
 
@@ -415,7 +416,7 @@ static int start_noted(struct worker *w, struct call *c, struct agx_str frame)
         return dispatch(c, &f, frame, AGX_LANE_THREAD);
     if (PyErr_ExceptionMatches(PyExc_SystemExit) || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
         return -1;
-    agx_call_fail(c, PHASE_LOAD, false);
+    pyworker_call_fail(c, PHASE_LOAD, false);
     return 0;
 }
 
@@ -424,7 +425,7 @@ static int handle_note(struct worker *w, struct note *n)
     if (!n->call)
         return handle(w, agx_str_bytes(n->frame, n->len)) == FAILED ? -1 : 0;
     if (n->call->cancelled) {
-        agx_call_cancelled(n->call, false);
+        pyworker_call_cancelled(n->call, false);
         return 0;
     }
     if (n->awaitable)
@@ -432,7 +433,7 @@ static int handle_note(struct worker *w, struct note *n)
     return start_noted(w, n->call, agx_str_bytes(n->frame, n->len));
 }
 
-int agx_worker_notes(struct worker *w)
+int pyworker_notes(struct worker *w)
 {
     bool outer = w->in_turn;
     uint64_t count;
@@ -454,7 +455,7 @@ int agx_worker_notes(struct worker *w)
     w->in_turn = outer;
     if (r < 0)
         return -1;
-    agx_worker_flush(w);
+    pyworker_flush(w);
     return w->lanes[AGX_LANE_LOOP].eof && !w->stopping ? end_of_lane(w) : 0;
 }
 
@@ -473,7 +474,7 @@ static void wait_for_events(struct worker *w)
     Py_END_ALLOW_THREADS;
 }
 
-int agx_worker_wait(struct worker *w)
+int pyworker_wait(struct worker *w)
 {
     struct lane *lane = &w->lanes[AGX_LANE_LOOP];
     enum verdict v;
@@ -481,13 +482,13 @@ int agx_worker_wait(struct worker *w)
 
     for (;;) {
         v = handle_buffered(w, &more);
-        agx_worker_flush(w);
+        pyworker_flush(w);
         if (v == FAILED || PyErr_CheckSignals() < 0)
             return -1;
         if (v == NEED_LOOP || w->notes)
             return 1;
         if (lane->eof)
-            return agx_worker_active(w) > 0;
+            return pyworker_active(w) > 0;
         if (!more) {
             wait_for_events(w);
             fill(w);

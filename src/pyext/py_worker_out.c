@@ -20,13 +20,13 @@
 /* More answers than this waiting for a server that does not read: threads wait too. */
 #define OUT_MAX ((size_t)4 << 20)
 
-void agx_worker_release(PyObject *future)
+void pyworker_release(PyObject *future)
 {
     _cleanup_py_ PyObject *done =
-        future ? PyObject_CallMethodObjArgs(future, agx_names.done, NULL) : NULL;
+        future ? PyObject_CallMethodObjArgs(future, pyworker_names.done, NULL) : NULL;
 
     if (done == Py_False)
-        agx_py_ignore(PyObject_CallMethodObjArgs(future, agx_names.set_result, Py_None, NULL));
+        agx_py_ignore(PyObject_CallMethodObjArgs(future, pyworker_names.set_result, Py_None, NULL));
     PyErr_Clear();
 }
 
@@ -36,7 +36,7 @@ static void wake_drained(struct worker *w)
 
     w->drained = PyList_New(0);
     for (Py_ssize_t i = 0; waiting && i < PyList_Size(waiting); i++)
-        agx_worker_release(PyList_GetItem(waiting, i));
+        pyworker_release(PyList_GetItem(waiting, i));
 }
 
 static void want_writer(struct worker *w, bool on)
@@ -55,7 +55,7 @@ static void want_writer(struct worker *w, bool on)
 }
 
 /* Sends what the socket takes; the rest goes when it can be written to. Never blocks. */
-void agx_worker_flush(struct worker *w)
+void pyworker_flush(struct worker *w)
 {
     struct agx_str next;
 
@@ -80,7 +80,7 @@ void agx_worker_flush(struct worker *w)
 }
 
 /* At the end of this turn, or of the loop's. */
-void agx_worker_flush_soon(struct worker *w)
+void pyworker_flush_soon(struct worker *w)
 {
     _cleanup_py_ PyObject *r = NULL;
 
@@ -134,7 +134,7 @@ static void write_batch(struct worker *w, struct agx_buf *batch, uint64_t until_
         w->thread_out.broken = true;
 }
 
-void agx_pool_flush_until(struct worker *w, uint64_t until_ms)
+void pyworker_pool_flush_until(struct worker *w, uint64_t until_ms)
 {
     struct thread_out *o = &w->thread_out;
 
@@ -156,12 +156,12 @@ void agx_pool_flush_until(struct worker *w, uint64_t until_ms)
     o->writing = false;
 }
 
-void agx_pool_flush(struct worker *w)
+void pyworker_pool_flush(struct worker *w)
 {
-    agx_pool_flush_until(w, UINT64_MAX);
+    pyworker_pool_flush_until(w, UINT64_MAX);
 }
 
-void agx_pool_send(struct worker *w, struct agx_str frame)
+void pyworker_pool_send(struct worker *w, struct agx_str frame)
 {
     struct thread_out *o = &w->thread_out;
 

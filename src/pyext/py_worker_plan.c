@@ -137,8 +137,8 @@ static int bind_in_python(struct plan *p, PyObject *args, PyObject *kwargs, unsi
     return 0;
 }
 
-int agx_plan_bind(struct plan *p, PyObject *args, PyObject *kwargs, unsigned lead,
-                  PyObject **ret_args, PyObject **ret_kwargs)
+int pyworker_plan_bind(struct plan *p, PyObject *args, PyObject *kwargs, unsigned lead,
+                       PyObject **ret_args, PyObject **ret_kwargs)
 {
     if (!fits(p, args, kwargs))
         return bind_in_python(p, args, kwargs, lead, ret_args, ret_kwargs);
@@ -226,7 +226,7 @@ static PyGetSetDef plan_getset[] = {
     { NULL, NULL, NULL, NULL, NULL },
 };
 
-PyTypeObject *agx_plan_type_new(PyObject *module)
+PyTypeObject *pyworker_plan_type_new(PyObject *module)
 {
     static PyType_Slot slots[] = {
         { Py_tp_new, (void *)plan_new },
@@ -245,14 +245,14 @@ PyTypeObject *agx_plan_type_new(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
-PyObject *agx_worker_plan_key(const struct agx_worker_frame *f)
+PyObject *pyworker_plan_key(const struct agx_worker_frame *f)
 {
     if (f->by_target)
         return PyUnicode_DecodeUTF8(f->callable.ptr, (Py_ssize_t)f->callable.len, "strict");
     return PyBytes_FromStringAndSize(f->callable.ptr, (Py_ssize_t)f->callable.len);
 }
 
-struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_known)
+struct plan *pyworker_find_plan(struct worker *w, PyObject *key, bool *ret_known)
 {
     PyObject *found = PyDict_GetItemWithError(w->plans, key);
 
@@ -260,7 +260,7 @@ struct plan *agx_worker_find_plan(struct worker *w, PyObject *key, bool *ret_kno
     return found && found != Py_None ? (struct plan *)found : NULL;
 }
 
-struct plan *agx_worker_load_plan(struct worker *w, PyObject *key, bool by_target)
+struct plan *pyworker_load_plan(struct worker *w, PyObject *key, bool by_target)
 {
     _cleanup_py_ PyObject *pair =
         PyObject_CallFunctionObjArgs(w->glue.prepare, key, by_target ? Py_True : Py_False, NULL);

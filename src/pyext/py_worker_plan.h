@@ -33,12 +33,12 @@ struct plan {
     PyObject *dump;     /* dump(value) -> value, or None: the value is packed as it is */
 };
 
-PyTypeObject *agx_plan_type_new(PyObject *module);
+PyTypeObject *pyworker_plan_type_new(PyObject *module);
 /*
  * Validates what came over the wire. *ret_args is a new tuple whose first `lead` elements are left
  * empty for the caller; *ret_kwargs is new or NULL. -1 with an exception.
  */
-int agx_plan_bind(struct plan *p, PyObject *args, PyObject *kwargs, unsigned lead,
-                  PyObject **ret_args, PyObject **ret_kwargs) AGX_MUST_CHECK;
+int pyworker_plan_bind(struct plan *p, PyObject *args, PyObject *kwargs, unsigned lead,
+                       PyObject **ret_args, PyObject **ret_kwargs) AGX_MUST_CHECK;
 
 #endif

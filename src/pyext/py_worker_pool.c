@@ -61,7 +61,7 @@ static void flush_after_call(struct worker *w, const struct thread *t)
     if (is_leader(w, t) && agx_inbuf_peek(&w->lanes[AGX_LANE_THREAD].in, &frame, NULL) > 0 &&
         agx_clock_us() - w->thread_out.since_us < AGX_WORKER_FLUSH_US)
         return;
-    agx_pool_flush(w);
+    pyworker_pool_flush(w);
 }
 
 /* ---- threads and their roles; the mutex is held where a function's name ends in _locked ---- */
@@ -108,7 +108,7 @@ static struct thread *recruit_locked(struct worker *w)
     return t;
 }
 
-void agx_pool_submit(struct worker *w, struct call *take_call)
+void pyworker_pool_submit(struct worker *w, struct call *take_call)
 {
     struct pool *p = &w->pool;
 
@@ -284,16 +284,16 @@ static void run_backlog(struct worker *w, struct thread *t, struct call *take_ca
     struct agx_worker_frame f;
 
     if (agx_worker_frame_parse(agx_str_bytes(c->frame, c->frame_len), &f, NULL) == 0) {
-        args = agx_call_args(w, &f);
-        kwargs = args ? agx_call_kwargs(w, &f) : NULL;
+        args = pyworker_call_args(w, &f);
+        kwargs = args ? pyworker_call_kwargs(w, &f) : NULL;
     }
     if (kwargs)
-        agx_call_run(c, args, kwargs);
+        pyworker_call_run(c, args, kwargs);
     else
-        agx_call_fail(c, PHASE_BIND, true);
+        pyworker_call_fail(c, PHASE_BIND, true);
     Py_DECREF((PyObject *)c);
     leave_call(w, t);
-    agx_pool_flush(w);
+    pyworker_pool_flush(w);
 }
 
 /* ---- leading ---- */
@@ -316,16 +316,16 @@ static bool was_cancelled(struct worker *w, uint64_t id)
 /* A plan that this thread may use: loaded before, or known to need no import. New or NULL. */
 static struct plan *plan_here(struct worker *w, const struct agx_worker_frame *f)
 {
-    _cleanup_py_ PyObject *key = agx_worker_plan_key(f);
+    _cleanup_py_ PyObject *key = pyworker_plan_key(f);
     struct plan *p = NULL;
     bool known = false;
 
     if (key)
-        p = agx_worker_find_plan(w, key, &known);
+        p = pyworker_find_plan(w, key, &known);
     if (p)
         return (struct plan *)Py_NewRef((PyObject *)p);
     if (known)
-        p = agx_worker_load_plan(w, key, f->by_target);
+        p = pyworker_load_plan(w, key, f->by_target);
     PyErr_Clear(); /* the main thread will try again, and say what is wrong */
     return p;
 }
@@ -334,19 +334,19 @@ static struct plan *plan_here(struct worker *w, const struct agx_worker_frame *f
 static void lead_call(struct worker *w, struct thread *t, struct call *c,
                       const struct agx_worker_frame *f, struct agx_str frame)
 {
-    _cleanup_py_ PyObject *args = agx_call_args(w, f), *kwargs = NULL;
+    _cleanup_py_ PyObject *args = pyworker_call_args(w, f), *kwargs = NULL;
 
-    kwargs = args ? agx_call_kwargs(w, f) : NULL;
+    kwargs = args ? pyworker_call_kwargs(w, f) : NULL;
     if (!kwargs) {
-        agx_call_fail(c, PHASE_BIND, true);
+        pyworker_call_fail(c, PHASE_BIND, true);
     } else if (enter_call(w)) {
-        agx_call_run(c, args, kwargs);
+        pyworker_call_run(c, args, kwargs);
         leave_call(w, t);
-    } else if (agx_call_keep_frame(c, frame) == 0) {
-        agx_pool_submit(w, (struct call *)Py_NewRef((PyObject *)c));
+    } else if (pyworker_call_keep_frame(c, frame) == 0) {
+        pyworker_pool_submit(w, (struct call *)Py_NewRef((PyObject *)c));
         return;
     } else {
-        agx_call_fail(c, PHASE_LOAD, true);
+        pyworker_call_fail(c, PHASE_LOAD, true);
     }
     flush_after_call(w, t);
 }
@@ -354,21 +354,21 @@ static void lead_call(struct worker *w, struct thread *t, struct call *c,
 static void on_thread_call(struct worker *w, struct thread *t, const struct agx_worker_frame *f,
                            struct agx_str frame)
 {
-    struct call *c = f->id > 0 ? agx_call_new(w, f) : NULL;
+    struct call *c = f->id > 0 ? pyworker_call_new(w, f) : NULL;
 
     PyErr_Clear();
     if (!c)
         return;
     w->thread_last_id = AGX_MAX(w->thread_last_id, f->id);
     if (w->n_early > 0 && was_cancelled(w, f->id)) {
-        agx_call_cancelled(c, true);
+        pyworker_call_cancelled(c, true);
     } else if (f->bad) {
-        agx_call_fail_text(c, "BadFrame", f->bad, false, true);
+        pyworker_call_fail_text(c, "BadFrame", f->bad, false, true);
     } else {
         c->plan = plan_here(w, f);
         if (!c->plan || c->plan->mode != PLAN_THREAD)
-            agx_worker_note(w, (struct call *)Py_NewRef((PyObject *)c), NULL, frame);
-        else if (agx_worker_check_shape(c, f, true))
+            pyworker_note(w, (struct call *)Py_NewRef((PyObject *)c), NULL, frame);
+        else if (pyworker_check_shape(c, f, true))
             lead_call(w, t, c, f, frame);
     }
     Py_DECREF((PyObject *)c);
@@ -380,12 +380,12 @@ static void on_thread_frame(struct worker *w, struct thread *t, struct agx_str f
 
     if (agx_worker_frame_parse(frame, &f, NULL) < 0)
         w->lanes[AGX_LANE_THREAD].eof = true;
-    else if (f.type == AGX_WF_CALL && agx_worker_cfn_frame(w, AGX_LANE_THREAD, &f, frame))
+    else if (f.type == AGX_WF_CALL && pyworker_cfn_frame(w, AGX_LANE_THREAD, &f, frame))
         w->thread_last_id = AGX_MAX(w->thread_last_id, f.id);
     else if (f.type == AGX_WF_CALL)
         on_thread_call(w, t, &f, frame);
     else if (f.type != AGX_WF_UNKNOWN)
-        agx_worker_note(w, NULL, NULL, frame); /* for a call that runs on the loop */
+        pyworker_note(w, NULL, NULL, frame); /* for a call that runs on the loop */
 }
 
 /* Waits for bytes, without the GIL. */
@@ -395,7 +395,7 @@ static void read_lane(struct worker *w, struct lane *lane)
     size_t room;
     ssize_t n;
 
-    agx_pool_flush(w);
+    pyworker_pool_flush(w);
     if (agx_inbuf_room(&lane->in, &at, &room, NULL) < 0) {
         lane->eof = true;
         return;
@@ -421,9 +421,9 @@ static void end_of_thread_lane(struct worker *w)
     pthread_mutex_lock(&w->pool.mutex);
     w->pool.leader = NULL;
     pthread_mutex_unlock(&w->pool.mutex);
-    agx_pool_flush(w);
+    pyworker_pool_flush(w);
     w->lanes[AGX_LANE_LOOP].eof = true;
-    agx_worker_wake(w);
+    pyworker_wake(w);
 }
 
 static void lead(struct worker *w, struct thread *t)
@@ -469,7 +469,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-int agx_pool_start(struct worker *w)
+int pyworker_pool_start(struct worker *w)
 {
     struct pool *p = &w->pool;
     struct thread *first;

@@ -23,7 +23,7 @@ static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kw
     _cleanup_py_ PyObject *context = PyObject_CallNoArgs(w->context_type), *run = NULL;
     PyObject *value = NULL;
 
-    run = context ? PyObject_GetAttr(context, agx_names.run) : NULL;
+    run = context ? PyObject_GetAttr(context, pyworker_names.run) : NULL;
     if (!run)
         return NULL;
     if (c->cancelled) { /* while its arguments were validated */
@@ -43,25 +43,25 @@ static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kw
 static void answer(struct call *c, PyObject *value)
 {
     if (!value)
-        agx_call_fail(c, PHASE_RUN, true);
+        pyworker_call_fail(c, PHASE_RUN, true);
     else if (!is_builtin_value(value) &&
-             PyObject_HasAttr((PyObject *)Py_TYPE(value), agx_names.await_))
-        agx_worker_note(c->w, (struct call *)Py_NewRef((PyObject *)c), Py_NewRef(value),
-                        (struct agx_str){ 0 });
+             PyObject_HasAttr((PyObject *)Py_TYPE(value), pyworker_names.await_))
+        pyworker_note(c->w, (struct call *)Py_NewRef((PyObject *)c), Py_NewRef(value),
+                      (struct agx_str){ 0 });
     else
-        agx_call_finish(c, value, true);
+        pyworker_call_finish(c, value, true);
 }
 
-void agx_call_run(struct call *c, PyObject *args, PyObject *kwargs)
+void pyworker_call_run(struct call *c, PyObject *args, PyObject *kwargs)
 {
     _cleanup_py_ PyObject *bound = NULL, *bound_kwargs = NULL, *value = NULL;
 
     if (c->cancelled) {
-        agx_call_cancelled(c, true);
+        pyworker_call_cancelled(c, true);
         return;
     }
-    if (agx_plan_bind(c->plan, args, kwargs, 1, &bound, &bound_kwargs) < 0) {
-        agx_call_fail(c, PHASE_BIND, true);
+    if (pyworker_plan_bind(c->plan, args, kwargs, 1, &bound, &bound_kwargs) < 0) {
+        pyworker_call_fail(c, PHASE_BIND, true);
         return;
     }
     PyTuple_SetItem(bound, 0, Py_NewRef(c->plan->fn));

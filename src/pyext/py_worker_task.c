@@ -22,19 +22,20 @@ static int settle(struct call *c, PyObject *task)
 {
     _cleanup_py_ PyObject *value = NULL;
 
-    value = PyObject_CallMethodObjArgs(task, agx_names.result, NULL);
+    value = PyObject_CallMethodObjArgs(task, pyworker_names.result, NULL);
     if (value && c->kind == AGX_REMOTE_UNARY) {
-        agx_call_finish(c, value, false);
+        pyworker_call_finish(c, value, false);
         return 0;
     }
     if (!value && ends_process())
         return -1;
     if (!value)
-        agx_call_fail(c, PHASE_RUN, false);
+        pyworker_call_fail(c, PHASE_RUN, false);
     /* The driver of a stream has ended it; if it has not, nobody else would. */
     if (!c->over)
-        agx_call_fail_text(c, "RuntimeError", "the stream was left without an end", false, false);
-    agx_call_forget(c);
+        pyworker_call_fail_text(c, "RuntimeError", "the stream was left without an end", false,
+                                false);
+    pyworker_call_forget(c);
     return 0;
 }
 
@@ -49,7 +50,7 @@ static PyMethodDef task_done_def = { "on_task_done", on_task_done, METH_O, NULL 
 
 static int is_done(PyObject *task)
 {
-    _cleanup_py_ PyObject *done = PyObject_CallMethodObjArgs(task, agx_names.done, NULL);
+    _cleanup_py_ PyObject *done = PyObject_CallMethodObjArgs(task, pyworker_names.done, NULL);
 
     return done ? done == Py_True : -1;
 }
@@ -62,11 +63,11 @@ static int first_step(struct worker *w)
     if (w->aio.eager || !w->aio.ready_pop)
         return 0;
     handle = PyObject_CallNoArgs(w->aio.ready_pop);
-    ran = handle ? PyObject_CallMethodObjArgs(handle, agx_names._run, NULL) : NULL;
+    ran = handle ? PyObject_CallMethodObjArgs(handle, pyworker_names._run, NULL) : NULL;
     return ran ? 0 : -1;
 }
 
-int agx_worker_start_task(struct call *c, PyObject *coroutine)
+int pyworker_start_task(struct call *c, PyObject *coroutine)
 {
     struct worker *w = c->w;
     _cleanup_py_ PyObject *args = PyTuple_Pack(1, coroutine), *task = NULL, *done = NULL, *r = NULL;
@@ -82,13 +83,14 @@ int agx_worker_start_task(struct call *c, PyObject *coroutine)
     if (is > 0)
         return settle(c, task);
     done = is == 0 ? PyCFunction_New(&task_done_def, (PyObject *)c) : NULL;
-    r = done ? PyObject_CallMethodObjArgs(task, agx_names.add_done_callback, done, NULL) : NULL;
+    r = done ? PyObject_CallMethodObjArgs(task, pyworker_names.add_done_callback, done, NULL)
+             : NULL;
     if (r)
         return 0;
 failed:
     if (ends_process())
         return -1;
-    agx_call_fail(c, PHASE_RUN, false);
+    pyworker_call_fail(c, PHASE_RUN, false);
     return 0;
 }
 
@@ -99,10 +101,10 @@ static int start_coroutine(struct call *c, PyObject *args, PyObject *kwargs)
     if (!coroutine) {
         if (ends_process())
             return -1;
-        agx_call_fail(c, PHASE_RUN, false);
+        pyworker_call_fail(c, PHASE_RUN, false);
         return 0;
     }
-    return agx_worker_start_task(c, coroutine);
+    return pyworker_start_task(c, coroutine);
 }
 
 static int start_generator(struct call *c, PyObject *args, PyObject *kwargs)
@@ -118,19 +120,19 @@ static int start_generator(struct call *c, PyObject *args, PyObject *kwargs)
         c->inbox = Py_XNewRef(PyTuple_GetItem(driver, 1));
     }
     if (driver && coroutine)
-        return agx_worker_start_task(c, coroutine);
-    agx_call_fail(c, PHASE_RUN, false);
+        return pyworker_start_task(c, coroutine);
+    pyworker_call_fail(c, PHASE_RUN, false);
     return 0;
 }
 
-int agx_worker_start(struct call *c, const struct agx_worker_frame *f)
+int pyworker_start(struct call *c, const struct agx_worker_frame *f)
 {
-    _cleanup_py_ PyObject *args = agx_call_args(c->w, f), *kwargs = NULL;
+    _cleanup_py_ PyObject *args = pyworker_call_args(c->w, f), *kwargs = NULL;
     _cleanup_py_ PyObject *bound_args = NULL, *bound_kwargs = NULL;
 
-    kwargs = args ? agx_call_kwargs(c->w, f) : NULL;
-    if (!kwargs || agx_plan_bind(c->plan, args, kwargs, 0, &bound_args, &bound_kwargs) < 0) {
-        agx_call_fail(c, PHASE_BIND, false);
+    kwargs = args ? pyworker_call_kwargs(c->w, f) : NULL;
+    if (!kwargs || pyworker_plan_bind(c->plan, args, kwargs, 0, &bound_args, &bound_kwargs) < 0) {
+        pyworker_call_fail(c, PHASE_BIND, false);
         return 0;
     }
     if (c->plan->mode == PLAN_COROUTINE)
