@@ -70,7 +70,7 @@ void agx_eio_answer(struct agx_exchange *x, unsigned status, struct agx_str type
                     struct agx_str body)
 {
     struct agx_http_header headers[2];
-    struct agx_answer a = { status, type, body, headers, 0 };
+    struct agx_http_response a = { status, type, body, headers, 0 };
     struct agx_str wanted;
 
     if (agx_str_eq(x->head.method, AGX_STR("OPTIONS")) && x->readable_by.len > 0) {

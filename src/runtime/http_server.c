@@ -79,7 +79,7 @@ static int write_readable_by(struct agx_buf *out, struct agx_str origin)
 }
 
 static int write_answer(struct agx_buf *out, const struct agx_exchange *x,
-                        const struct agx_answer *a, bool keep_alive)
+                        const struct agx_http_response *a, bool keep_alive)
 {
     bool bare = agx_str_eq(x->head.method, AGX_STR("HEAD"));
     int r = agx_http_write_status(out, a->status);
@@ -99,7 +99,7 @@ static int write_answer(struct agx_buf *out, const struct agx_exchange *x,
     return r == 0 && !bare ? agx_buf_append(out, a->body) : r;
 }
 
-void agx_exchange_answer(struct agx_exchange *x, const struct agx_answer *a)
+void agx_exchange_answer(struct agx_exchange *x, const struct agx_http_response *a)
 {
     struct link *l = link_of(x);
     bool keep_alive = x->head.keep_alive && l->state == LINK_WAIT && !l->server->closing;
@@ -129,9 +129,9 @@ void agx_exchange_answer_detail(struct agx_exchange *x, unsigned status, const c
     char body[200];
     int n = snprintf(body, sizeof(body), "{\"detail\":\"%.150s\"}", text);
 
-    agx_exchange_answer(x, &(struct agx_answer){ .status = status,
-                                                 .type = AGX_STR("application/json"),
-                                                 .body = agx_str_bytes(body, (size_t)n) });
+    agx_exchange_answer(x, &(struct agx_http_response){ .status = status,
+                                                        .type = AGX_STR("application/json"),
+                                                        .body = agx_str_bytes(body, (size_t)n) });
 }
 
 struct agx_conn *agx_exchange_take_conn(struct agx_exchange *x, const struct agx_conn_ops *ops,

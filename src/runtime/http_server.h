@@ -45,7 +45,7 @@ struct agx_http_server_ops {
     void (*gone)(void *user, struct agx_exchange *x);
 };
 
-struct agx_answer {
+struct agx_http_response {
     unsigned status;
     struct agx_str type; /* Content-Type */
     struct agx_str body;
@@ -68,7 +68,7 @@ int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned fro
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* Answers; `x` is dead afterwards. */
-void agx_exchange_answer(struct agx_exchange *x, const struct agx_answer *a);
+void agx_exchange_answer(struct agx_exchange *x, const struct agx_http_response *a);
 /* The same with the body {"detail":"<text>"}; the text has no quotes or backslashes. */
 void agx_exchange_answer_detail(struct agx_exchange *x, unsigned status, const char *text);
 

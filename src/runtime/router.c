@@ -35,7 +35,7 @@ struct agx_router *agx_router_new(const struct agx_router_config *config,
  * A visit of all calls of a map that takes each of them out: begins with *at 0, ends with NULL. The
  * slot of the last one is looked at again, for removing an entry may move another one there.
  */
-static struct agx_call *next_call(struct agx_map *m, size_t *at)
+static struct agx_router_call *next_call(struct agx_map *m, size_t *at)
 {
     void *call = NULL;
 
@@ -46,13 +46,13 @@ static struct agx_call *next_call(struct agx_map *m, size_t *at)
 
 static void client_free(struct agx_router *rt, struct agx_client *c)
 {
-    struct agx_call *call;
+    struct agx_router_call *call;
     size_t at = 0;
 
     while ((call = next_call(&c->calls, &at))) {
         if (!call->done && call->worker_owes)
             agx_router_send_cancel(rt, call);
-        agx_call_forget(rt, call);
+        agx_router_call_forget(rt, call);
     }
     agx_map_done(&c->calls);
     agx_heap_remove(&rt->windows, &c->away);
@@ -69,14 +69,14 @@ static void client_free(struct agx_router *rt, struct agx_client *c)
 
 struct agx_router *agx_router_free(struct agx_router *rt)
 {
-    struct agx_call *call;
+    struct agx_router_call *call;
     size_t at = 0;
 
     if (!rt)
         return NULL;
     while ((call = next_call(&rt->by_id, &at))) {
         call->done = true; /* nobody is told */
-        agx_call_worker_done(rt, call);
+        agx_router_call_worker_done(rt, call);
     }
     while (rt->clients)
         client_free(rt, rt->clients);
@@ -163,8 +163,8 @@ void agx_router_drained(struct agx_router *rt, struct agx_client *c)
         return;
     c->starving = false;
     for (size_t at = 0; agx_map_next(&c->calls, &at, NULL, &call);) {
-        if (((struct agx_call *)call)->starved)
-            agx_call_grant(rt, call);
+        if (((struct agx_router_call *)call)->starved)
+            agx_router_call_grant(rt, call);
     }
 }
 
@@ -178,15 +178,15 @@ uint64_t agx_router_tick(struct agx_router *rt, uint64_t now_ms)
     if (n)
         next_ms = n->key;
     while ((n = agx_heap_peek(&rt->deadlines)) && n->key <= now_ms)
-        agx_call_abort(rt, container_of(n, struct agx_call, deadline), AGX_STR("CallTimeout"),
-                       "the call's time is over");
+        agx_router_call_abort(rt, container_of(n, struct agx_router_call, deadline),
+                              AGX_STR("CallTimeout"), "the call's time is over");
     return n ? AGX_MIN(next_ms, n->key) : next_ms;
 }
 
 void agx_router_worker_gone(struct agx_router *rt, struct agx_str type, const char *message,
                             int returncode)
 {
-    struct agx_call *call;
+    struct agx_router_call *call;
     size_t at = 0;
 
     while ((call = next_call(&rt->by_id, &at))) {
@@ -198,9 +198,9 @@ void agx_router_worker_gone(struct agx_router *rt, struct agx_str type, const ch
             agx_router_write_error(&w, type, message, returncode);
             if (agx_mp_writer_end(&w, NULL) < 0)
                 abort();
-            agx_call_error(rt, call, agx_buf_peek(&error));
+            agx_router_call_error(rt, call, agx_buf_peek(&error));
         }
-        agx_call_worker_done(rt, call);
+        agx_router_call_worker_done(rt, call);
     }
 }
 
@@ -214,11 +214,11 @@ void agx_router_end_all(struct agx_router *rt, struct agx_str type, const char *
     void *value;
 
     for (size_t at = 0; agx_map_next(&rt->by_id, &at, NULL, &value);) {
-        struct agx_call *call = value;
+        struct agx_router_call *call = value;
 
         /* The worker still owes the end, so the entry stays and the visit may go on. */
         if (!call->done)
-            agx_call_abort(rt, call, type, message);
+            agx_router_call_abort(rt, call, type, message);
     }
 }
 

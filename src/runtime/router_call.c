@@ -11,10 +11,10 @@
 #include <assert.h>
 #include <stdarg.h>
 
-struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struct agx_str call_id,
-                              enum agx_remote_kind kind)
+struct agx_router_call *agx_router_call_new(struct agx_router *rt, struct agx_client *c,
+                                            struct agx_str call_id, enum agx_remote_kind kind)
 {
-    struct agx_call *call = agx_new(struct agx_call);
+    struct agx_router_call *call = agx_new(struct agx_router_call);
     char *copy = agx_str_dup(call_id);
 
     if (!copy || agx_map_put(&c->calls, call_id, call, NULL) < 0) {
@@ -35,12 +35,12 @@ struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struc
     return call;
 }
 
-struct agx_call *agx_call_find(struct agx_router *rt, uint64_t id)
+struct agx_router_call *agx_router_call_find(struct agx_router *rt, uint64_t id)
 {
     return agx_map_get(&rt->by_id, agx_id_key(&id));
 }
 
-static void free_if_over(struct agx_call *call)
+static void free_if_over(struct agx_router_call *call)
 {
     if (call->client || call->worker_owes)
         return;
@@ -49,7 +49,7 @@ static void free_if_over(struct agx_call *call)
     free(call);
 }
 
-void agx_call_forget(struct agx_router *rt, struct agx_call *call)
+void agx_router_call_forget(struct agx_router *rt, struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
 
@@ -62,7 +62,7 @@ void agx_call_forget(struct agx_router *rt, struct agx_call *call)
     free_if_over(call);
 }
 
-void agx_call_worker_done(struct agx_router *rt, struct agx_call *call)
+void agx_router_call_worker_done(struct agx_router *rt, struct agx_router_call *call)
 {
     (void)agx_map_remove(&rt->by_id, agx_id_key(&call->id));
     call->worker_owes = false;
@@ -70,7 +70,7 @@ void agx_call_worker_done(struct agx_router *rt, struct agx_call *call)
 }
 
 /* Composes {call_id[, seq][, key: value]} and sends it; `value` is raw msgpack, not looked into. */
-static void output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
+static void output(struct agx_router *rt, struct agx_router_call *call, enum agx_remote_event ev,
                    struct agx_str key, struct agx_str value)
 {
     struct agx_client *c = call->client;
@@ -100,7 +100,7 @@ static void output(struct agx_router *rt, struct agx_call *call, enum agx_remote
 }
 
 /* The one place that ends a call towards its client. */
-static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
+static void terminal(struct agx_router *rt, struct agx_router_call *call, enum agx_remote_event ev,
                      struct agx_str key, struct agx_str value)
 {
     struct agx_client *c = call->client;
@@ -111,13 +111,14 @@ static void terminal(struct agx_router *rt, struct agx_call *call, enum agx_remo
     agx_heap_remove(&rt->deadlines, &call->deadline);
     output(rt, call, ev, key, value);
     if (!c->proto1) {
-        agx_call_forget(rt, call);
+        agx_router_call_forget(rt, call);
         return;
     }
     agx_kept_ended(rt, call);
 }
 
-void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value)
+void agx_router_call_value(struct agx_router *rt, struct agx_router_call *call,
+                           struct agx_str value)
 {
     enum agx_remote_event ev = agx_remote_value_event(call->kind);
     size_t room = 64 + call->call_id.len; /* keys, sequence, headers */
@@ -129,7 +130,7 @@ void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str
 
         (void)snprintf(text, sizeof(text), "a value of %zu bytes; the client takes messages of %zu",
                        value.len, call->client->max_message);
-        agx_call_abort(rt, call, AGX_STR("MessageTooLarge"), text);
+        agx_router_call_abort(rt, call, AGX_STR("MessageTooLarge"), text);
         return;
     }
     if (call->kind == AGX_REMOTE_UNARY)
@@ -138,18 +139,19 @@ void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str
         output(rt, call, ev, AGX_STR("value"), value);
 }
 
-void agx_call_end(struct agx_router *rt, struct agx_call *call)
+void agx_router_call_end(struct agx_router *rt, struct agx_router_call *call)
 {
     terminal(rt, call, agx_remote_end_event(call->kind), AGX_STR(""), AGX_STR(""));
 }
 
-void agx_call_error(struct agx_router *rt, struct agx_call *call, struct agx_str error)
+void agx_router_call_error(struct agx_router *rt, struct agx_router_call *call,
+                           struct agx_str error)
 {
     terminal(rt, call, agx_remote_error_event(call->kind), AGX_STR("error"), error);
 }
 
-void agx_call_fail(struct agx_router *rt, struct agx_call *call, struct agx_str type,
-                   const char *fmt, ...)
+void agx_router_call_fail(struct agx_router *rt, struct agx_router_call *call, struct agx_str type,
+                          const char *fmt, ...)
 {
     _cleanup_buf_ struct agx_buf error = AGX_BUF_INIT(4096);
     struct agx_mp_writer w;
@@ -163,32 +165,32 @@ void agx_call_fail(struct agx_router *rt, struct agx_call *call, struct agx_str 
     agx_router_write_error(&w, type, message, INT_MIN);
     if (agx_mp_writer_end(&w, NULL) < 0)
         abort();
-    agx_call_error(rt, call, agx_buf_peek(&error));
+    agx_router_call_error(rt, call, agx_buf_peek(&error));
 }
 
-void agx_call_abort(struct agx_router *rt, struct agx_call *call, struct agx_str type,
-                    const char *message)
+void agx_router_call_abort(struct agx_router *rt, struct agx_router_call *call, struct agx_str type,
+                           const char *message)
 {
     if (call->worker_owes)
         agx_router_send_cancel(rt, call);
-    agx_call_fail(rt, call, type, "%s", message);
+    agx_router_call_fail(rt, call, type, "%s", message);
 }
 
-void agx_call_ack(struct agx_router *rt, struct agx_call *call, uint64_t seq)
+void agx_router_call_ack(struct agx_router *rt, struct agx_router_call *call, uint64_t seq)
 {
     agx_kept_drop(call, seq);
     if (call->lost_seq <= seq)
         call->lost_seq = 0;
     if (call->done && seq >= call->seq)
-        agx_call_forget(rt, call);
+        agx_router_call_forget(rt, call);
 }
 
-void agx_call_replay(struct agx_router *rt, struct agx_call *call)
+void agx_router_call_replay(struct agx_router *rt, struct agx_router_call *call)
 {
     static const char why[] = "an event was not kept until the client came back";
 
     if (call->lost_seq > 0 && !call->done) {
-        agx_call_abort(rt, call, AGX_STR("ResultUnavailable"), why);
+        agx_router_call_abort(rt, call, AGX_STR("ResultUnavailable"), why);
         return;
     }
     if (call->lost_seq > 0) {
@@ -199,7 +201,7 @@ void agx_call_replay(struct agx_router *rt, struct agx_call *call)
         call->lost_seq = 0;
         call->seq--;
         call->done = false;
-        agx_call_fail(rt, call, AGX_STR("ResultUnavailable"), "%s", why);
+        agx_router_call_fail(rt, call, AGX_STR("ResultUnavailable"), "%s", why);
         return;
     }
     agx_kept_unsend(call);
@@ -208,7 +210,7 @@ void agx_call_replay(struct agx_router *rt, struct agx_call *call)
         agx_router_send_input_credit(rt, call);
 }
 
-void agx_call_grant(struct agx_router *rt, struct agx_call *call)
+void agx_router_call_grant(struct agx_router *rt, struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
 

@@ -68,7 +68,8 @@ static size_t frame_max(const struct agx_router *rt)
 }
 
 /* The call frame: our fields, then the client's own, copied as they are. */
-static int send_call(struct agx_router *rt, const struct agx_call *call, struct agx_str payload)
+static int send_call(struct agx_router *rt, const struct agx_router_call *call,
+                     struct agx_str payload)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     struct agx_buf *out = rt->io.lane(rt->user, call->lane);
@@ -104,11 +105,11 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rem
                        const struct agx_mp_field *f, struct agx_str payload, uint64_t now_ms)
 {
     struct agx_str call_id = f[CALL_ID].value.bytes;
-    struct agx_call *call = agx_map_get(&c->calls, call_id);
+    struct agx_router_call *call = agx_map_get(&c->calls, call_id);
 
     if (call && call->done && call->sent_seq == call->seq) {
         /* Whoever uses an id again has seen the end of its last call. */
-        agx_call_forget(rt, call);
+        agx_router_call_forget(rt, call);
         call = NULL;
     }
     if (call) { /* it goes on, or its end still waits to be sent and must not be lost */
@@ -121,7 +122,8 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rem
                           "the server was told to stop");
         return;
     }
-    if (c->calls.len >= rt->config.max_calls || !(call = agx_call_new(rt, c, call_id, kind))) {
+    if (c->calls.len >= rt->config.max_calls ||
+        !(call = agx_router_call_new(rt, c, call_id, kind))) {
         agx_router_refuse(rt, c, kind, call_id, AGX_STR("TooManyCalls"),
                           "too many calls are in progress or not acknowledged");
         return;
@@ -133,10 +135,10 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rem
     call->lane =
         agx_lane_hints_get(rt->hints, f[f[TARGET].present ? TARGET : CALLABLE].value.bytes);
     if (send_call(rt, call, payload) < 0) {
-        agx_call_fail(rt, call, AGX_STR("TooManyCalls"),
-                      "too much is waiting for the worker to take a request of %zu bytes",
-                      payload.len);
-        agx_call_worker_done(rt, call);
+        agx_router_call_fail(rt, call, AGX_STR("TooManyCalls"),
+                             "too much is waiting for the worker to take a request of %zu bytes",
+                             payload.len);
+        agx_router_call_worker_done(rt, call);
     }
 }
 
@@ -184,12 +186,12 @@ enum { M_CALL_ID, M_ITEM, M_SEQ, M_N, M_BYTES, N_MESSAGE_FIELDS };
 
 /* Reads a message about a call that is in progress; NULL when there is none, which is no fault:
  * calls end. */
-static struct agx_call *read_message(struct agx_client *c, struct agx_str payload,
-                                     struct agx_mp_field f[N_MESSAGE_FIELDS])
+static struct agx_router_call *read_message(struct agx_client *c, struct agx_str payload,
+                                            struct agx_mp_field f[N_MESSAGE_FIELDS])
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     const unsigned number = AGX_MP_BIT(AGX_MP_UINT);
-    struct agx_call *call;
+    struct agx_router_call *call;
 
     f[M_CALL_ID] = (struct agx_mp_field){ AGX_STR("call_id"), AGX_MP_BIT(AGX_MP_STR) };
     f[M_ITEM] = (struct agx_mp_field){ AGX_STR("item"), AGX_MP_ANY };
@@ -204,8 +206,8 @@ static struct agx_call *read_message(struct agx_client *c, struct agx_str payloa
 }
 
 /* {type, id[, item]} on the call's lane. */
-static int send_input(struct agx_router *rt, const struct agx_call *call, struct agx_str type,
-                      const struct agx_mp_field *item)
+static int send_input(struct agx_router *rt, const struct agx_router_call *call,
+                      struct agx_str type, const struct agx_mp_field *item)
 {
     struct agx_buf *out = rt->io.lane(rt->user, call->lane);
     struct agx_mp_writer w;
@@ -224,13 +226,14 @@ static int send_input(struct agx_router *rt, const struct agx_call *call, struct
 }
 
 /* False for an input that was here already; a hole in the sequence ends the call. */
-static bool take_input_seq(struct agx_router *rt, struct agx_call *call,
+static bool take_input_seq(struct agx_router *rt, struct agx_router_call *call,
                            const struct agx_mp_field *seq)
 {
     if (!call->client->proto1)
         return true;
     if (!seq->present || seq->value.u > call->in_seq + 1) {
-        agx_call_abort(rt, call, AGX_STR("BadRequest"), "input is missing: its seq has a hole");
+        agx_router_call_abort(rt, call, AGX_STR("BadRequest"),
+                              "input is missing: its seq has a hole");
         return false;
     }
     if (seq->value.u <= call->in_seq)
@@ -240,7 +243,7 @@ static bool take_input_seq(struct agx_router *rt, struct agx_call *call,
 }
 
 /* What of the input has not been taken by the function, as far as the worker's credit tells. */
-static bool input_overflows(const struct agx_router *rt, const struct agx_call *call)
+static bool input_overflows(const struct agx_router *rt, const struct agx_router_call *call)
 {
     uint64_t taken = call->in_granted.bytes - AGX_CREDIT_BYTES;
 
@@ -252,47 +255,50 @@ static bool input_overflows(const struct agx_router *rt, const struct agx_call *
 static void on_input(struct agx_router *rt, struct agx_client *c, struct agx_str payload)
 {
     struct agx_mp_field f[N_MESSAGE_FIELDS];
-    struct agx_call *call = read_message(c, payload, f);
+    struct agx_router_call *call = read_message(c, payload, f);
 
     if (!call || call->kind != AGX_REMOTE_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
         return;
     if (!f[M_ITEM].present) {
-        agx_call_abort(rt, call, AGX_STR("KeyError"), "'item'");
+        agx_router_call_abort(rt, call, AGX_STR("KeyError"), "'item'");
         return;
     }
     if (input_overflows(rt, call)) {
-        agx_call_abort(rt, call, AGX_STR("InputOverflow"),
-                       "more input was sent than the function takes");
+        agx_router_call_abort(rt, call, AGX_STR("InputOverflow"),
+                              "more input was sent than the function takes");
         return;
     }
     call->in.n++;
     call->in.bytes += f[M_ITEM].raw.len;
     if (send_input(rt, call, AGX_STR("bidi_in"), &f[M_ITEM]) < 0)
-        agx_call_abort(rt, call, AGX_STR("InputOverflow"), "too much is waiting for the worker");
+        agx_router_call_abort(rt, call, AGX_STR("InputOverflow"),
+                              "too much is waiting for the worker");
 }
 
 static void on_input_end(struct agx_router *rt, struct agx_client *c, struct agx_str payload)
 {
     struct agx_mp_field f[N_MESSAGE_FIELDS];
-    struct agx_call *call = read_message(c, payload, f);
+    struct agx_router_call *call = read_message(c, payload, f);
 
     if (!call || call->kind != AGX_REMOTE_BIDI || !take_input_seq(rt, call, &f[M_SEQ]))
         return;
     if (send_input(rt, call, AGX_STR("bidi_end_in"), NULL) < 0)
-        agx_call_abort(rt, call, AGX_STR("InputOverflow"), "too much is waiting for the worker");
+        agx_router_call_abort(rt, call, AGX_STR("InputOverflow"),
+                              "too much is waiting for the worker");
 }
 
 static void on_cancel(struct agx_router *rt, struct agx_client *c, struct agx_str payload)
 {
     struct agx_mp_field f[N_MESSAGE_FIELDS];
-    struct agx_call *call = read_message(c, payload, f);
+    struct agx_router_call *call = read_message(c, payload, f);
 
     if (call)
-        agx_call_abort(rt, call, AGX_STR("Cancelled"), "remote call cancelled");
+        agx_router_call_abort(rt, call, AGX_STR("Cancelled"), "remote call cancelled");
 }
 
 /* Totals only grow: an older credit that comes late says nothing new. */
-static void raise_credit(struct agx_router *rt, struct agx_call *call, uint64_t n, uint64_t bytes)
+static void raise_credit(struct agx_router *rt, struct agx_router_call *call, uint64_t n,
+                         uint64_t bytes)
 {
     if (n <= call->out_granted.n && bytes <= call->out_granted.bytes)
         return;
@@ -305,7 +311,7 @@ static void raise_credit(struct agx_router *rt, struct agx_call *call, uint64_t 
 static void on_credit(struct agx_router *rt, struct agx_client *c, struct agx_str payload)
 {
     struct agx_mp_field f[N_MESSAGE_FIELDS];
-    struct agx_call *call = c->proto1 ? read_message(c, payload, f) : NULL;
+    struct agx_router_call *call = c->proto1 ? read_message(c, payload, f) : NULL;
 
     if (call && f[M_N].present && f[M_BYTES].present)
         raise_credit(rt, call, f[M_N].value.u, f[M_BYTES].value.u);
@@ -341,13 +347,13 @@ static void on_ack(struct agx_router *rt, struct agx_client *c, struct agx_str p
     if (!c->proto1 || !read_calls(payload, &limits, &r, &n))
         return;
     for (uint32_t i = 0; i + 1 < n; i += 2) {
-        struct agx_call *call;
+        struct agx_router_call *call;
 
         if (!next_of(&r, AGX_MP_STR, &id) || !next_of(&r, AGX_MP_UINT, &seq))
             return;
         call = agx_map_get(&c->calls, id.bytes);
         if (call)
-            agx_call_ack(rt, call, seq.u);
+            agx_router_call_ack(rt, call, seq.u);
     }
 }
 
@@ -357,7 +363,7 @@ static bool resume_one(struct agx_router *rt, struct agx_client *c, struct agx_m
                        uint32_t counts[2])
 {
     struct agx_mp_token head, id, seq, n, bytes;
-    struct agx_call *call;
+    struct agx_router_call *call;
 
     if (!next_of(r, AGX_MP_ARRAY, &head) || head.count != 4 || !next_of(r, AGX_MP_STR, &id) ||
         !next_of(r, AGX_MP_UINT, &seq) || !next_of(r, AGX_MP_UINT, &n) ||
@@ -375,25 +381,26 @@ static bool resume_one(struct agx_router *rt, struct agx_client *c, struct agx_m
     agx_mp_write_uint(known, call->in_seq);
     counts[0]++;
     raise_credit(rt, call, n.u, bytes.u);
-    agx_call_ack(rt, call, seq.u);
+    agx_router_call_ack(rt, call, seq.u);
     return true;
 }
 
 /* Calls that the client did not name are over for it. */
 static void drop_unnamed(struct agx_router *rt, struct agx_client *c)
 {
-    struct agx_call **unnamed = agx_alloc((c->calls.len + 1) * sizeof(struct agx_call *));
+    struct agx_router_call **unnamed =
+        agx_alloc((c->calls.len + 1) * sizeof(struct agx_router_call *));
     size_t n = 0;
     void *value;
 
     for (size_t at = 0; agx_map_next(&c->calls, &at, NULL, &value);) {
-        if (!((struct agx_call *)value)->named)
+        if (!((struct agx_router_call *)value)->named)
             unnamed[n++] = value;
     }
     for (size_t i = 0; i < n; i++) {
         if (!unnamed[i]->done && unnamed[i]->worker_owes)
             agx_router_send_cancel(rt, unnamed[i]);
-        agx_call_forget(rt, unnamed[i]);
+        agx_router_call_forget(rt, unnamed[i]);
     }
     free(unnamed);
 }
@@ -423,11 +430,10 @@ static void replay_all(struct agx_router *rt, struct agx_client *c)
 {
     void *value;
 
-    /* Replaying never takes a call of a session out of its map: it waits for the acknowledgement.
-     */
+    /* Replaying takes no call of a session out of its map: that waits for an acknowledgement. */
     for (size_t at = 0; agx_map_next(&c->calls, &at, NULL, &value);) {
-        ((struct agx_call *)value)->named = false;
-        agx_call_replay(rt, value);
+        ((struct agx_router_call *)value)->named = false;
+        agx_router_call_replay(rt, value);
     }
     agx_kept_pump(rt, c);
 }

@@ -52,7 +52,7 @@ struct agx_window {
     uint64_t n, bytes;
 };
 
-struct agx_call {
+struct agx_router_call {
     struct agx_client *client; /* NULL: nobody waits for it any more */
     struct agx_str call_id;    /* owned bytes; the client's name for it, which may hold a NUL */
     uint64_t id;               /* the worker's name for it */
@@ -71,10 +71,12 @@ struct agx_call {
     struct agx_window in; /* sent by the client */
     struct agx_window in_granted;
     struct agx_kept *kept, **kept_last;
-    struct agx_kept *unsent;                    /* (5): the first one; NULL: none */
-    struct agx_call *behind_next, *behind_prev; /* client->behind, while something is unsent */
-    struct agx_heap_node deadline;              /* rt->deadlines, where it has one */
-    struct agx_call *ended_next, *ended_prev;   /* client->ended, oldest first */
+    struct agx_kept *unsent; /* (5): the first one; NULL: none */
+    /* client->behind, while something is unsent */
+    struct agx_router_call *behind_next, *behind_prev;
+    struct agx_heap_node deadline; /* rt->deadlines, where it has one */
+    /* client->ended, oldest first */
+    struct agx_router_call *ended_next, *ended_prev;
 };
 
 struct agx_client {
@@ -83,13 +85,14 @@ struct agx_client {
     bool holding; /* resumed, and the resume event has not come yet: nothing is sent */
     void *conn;   /* NULL: away */
     size_t max_message;
-    struct agx_heap_node away;           /* rt->windows, while it is away */
-    struct agx_map calls;                /* call_id -> struct agx_call */
-    bool starving;                       /* at least one call is starved */
-    struct agx_call *ended, *ended_last; /* ended and unacknowledged, with something kept */
+    struct agx_heap_node away; /* rt->windows, while it is away */
+    struct agx_map calls;      /* call_id -> struct agx_router_call */
+    bool starving;             /* at least one call is starved */
+    /* ended and unacknowledged, with something kept */
+    struct agx_router_call *ended, *ended_last;
     size_t n_ended, kept_bytes;
-    struct agx_call *behind,
-        *behind_last;               /* calls with something unsent, whose turn is next first */
+    /* calls with something unsent, whose turn is next first */
+    struct agx_router_call *behind, *behind_last;
     struct agx_client *next, *prev; /* rt->clients */
 };
 
@@ -100,7 +103,7 @@ struct agx_router {
     struct agx_siphash_key seed;
     struct agx_client *clients;
     struct agx_map sessions; /* session -> struct agx_client */
-    struct agx_map by_id;    /* 8 bytes of id -> struct agx_call */
+    struct agx_map by_id;    /* 8 bytes of id -> struct agx_router_call */
     uint64_t last_id;
     bool draining; /* no new calls */
     struct agx_lane_hints *hints;
@@ -110,40 +113,42 @@ struct agx_router {
 };
 
 /* router_call.c */
-struct agx_call *agx_call_new(struct agx_router *rt, struct agx_client *c, struct agx_str call_id,
-                              enum agx_remote_kind kind);
-struct agx_call *agx_call_find(struct agx_router *rt, uint64_t id);
+struct agx_router_call *agx_router_call_new(struct agx_router *rt, struct agx_client *c,
+                                            struct agx_str call_id, enum agx_remote_kind kind);
+struct agx_router_call *agx_router_call_find(struct agx_router *rt, uint64_t id);
 /* A value for the client: the result, or an item. `value` is raw msgpack. */
-void agx_call_value(struct agx_router *rt, struct agx_call *call, struct agx_str value);
+void agx_router_call_value(struct agx_router *rt, struct agx_router_call *call,
+                           struct agx_str value);
 /* The terminal events; after `done` they do nothing. The call may be dead afterwards. */
-void agx_call_end(struct agx_router *rt, struct agx_call *call);
-void agx_call_error(struct agx_router *rt, struct agx_call *call, struct agx_str error);
-void agx_call_fail(struct agx_router *rt, struct agx_call *call, struct agx_str type,
-                   const char *fmt, ...) AGX_PRINTF(4, 5);
+void agx_router_call_end(struct agx_router *rt, struct agx_router_call *call);
+void agx_router_call_error(struct agx_router *rt, struct agx_router_call *call,
+                           struct agx_str error);
+void agx_router_call_fail(struct agx_router *rt, struct agx_router_call *call, struct agx_str type,
+                          const char *fmt, ...) AGX_PRINTF(4, 5);
 /* Ends it with an error, and tells the worker to stop it. */
-void agx_call_abort(struct agx_router *rt, struct agx_call *call, struct agx_str type,
-                    const char *message);
-void agx_call_worker_done(struct agx_router *rt, struct agx_call *call);
+void agx_router_call_abort(struct agx_router *rt, struct agx_router_call *call, struct agx_str type,
+                           const char *message);
+void agx_router_call_worker_done(struct agx_router *rt, struct agx_router_call *call);
 /* The client has everything up to `seq`. */
-void agx_call_ack(struct agx_router *rt, struct agx_call *call, uint64_t seq);
+void agx_router_call_ack(struct agx_router *rt, struct agx_router_call *call, uint64_t seq);
 /* The client will not ask for it again. */
-void agx_call_forget(struct agx_router *rt, struct agx_call *call);
+void agx_router_call_forget(struct agx_router *rt, struct agx_router_call *call);
 /* After a resume: what is kept is to be sent again. agx_kept_pump() does it. */
-void agx_call_replay(struct agx_router *rt, struct agx_call *call);
+void agx_router_call_replay(struct agx_router *rt, struct agx_router_call *call);
 /* Grants the worker output credit on behalf of a client without protocol 1, where due. */
-void agx_call_grant(struct agx_router *rt, struct agx_call *call);
+void agx_router_call_grant(struct agx_router *rt, struct agx_router_call *call);
 
 /* router_kept.c; all for clients with a session. */
 /* An event of a call, whose number is call->seq: keeps it, and sends it now or when it can be. */
-void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
+void agx_kept_output(struct agx_router *rt, struct agx_router_call *call, enum agx_remote_event ev,
                      const struct agx_str *parts, size_t n);
 /* The terminal event of a call is kept. Forgets the oldest answers past the session's bounds. */
-void agx_kept_ended(struct agx_router *rt, struct agx_call *call);
+void agx_kept_ended(struct agx_router *rt, struct agx_router_call *call);
 /* Drops what is kept of a call up to and with `seq`. */
-void agx_kept_drop(struct agx_call *call, uint64_t seq);
-void agx_kept_unlist(struct agx_call *call);
+void agx_kept_drop(struct agx_router_call *call, uint64_t seq);
+void agx_kept_unlist(struct agx_router_call *call);
 /* All that is kept of the call is to be sent again. */
-void agx_kept_unsend(struct agx_call *call);
+void agx_kept_unsend(struct agx_router_call *call);
 /* Sends what is unsent, as far as the queue of the connection takes it. */
 void agx_kept_pump(struct agx_router *rt, struct agx_client *c);
 /* The connection is gone: nothing waits for it. */
@@ -157,10 +162,10 @@ void agx_router_refuse(struct agx_router *rt, struct agx_client *c, enum agx_rem
 void agx_router_write_error(struct agx_mp_writer *w, struct agx_str type, const char *message,
                             int returncode);
 /* Frames to the worker about a call that it knows. */
-void agx_router_send_cancel(struct agx_router *rt, struct agx_call *call);
-void agx_router_send_credit(struct agx_router *rt, struct agx_call *call);
+void agx_router_send_cancel(struct agx_router *rt, struct agx_router_call *call);
+void agx_router_send_credit(struct agx_router *rt, struct agx_router_call *call);
 /* Tells a client of protocol 1 how much input the worker takes, and which of it is here. */
-void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call);
+void agx_router_send_input_credit(struct agx_router *rt, struct agx_router_call *call);
 
 static inline struct agx_str agx_id_key(const uint64_t *id)
 {

@@ -12,12 +12,12 @@
 
 /* -------- ended calls, the oldest first -------- */
 
-static bool is_listed(const struct agx_call *call)
+static bool is_listed(const struct agx_router_call *call)
 {
     return call->ended_prev || call->client->ended == call;
 }
 
-static void list_ended(struct agx_client *c, struct agx_call *call)
+static void list_ended(struct agx_client *c, struct agx_router_call *call)
 {
     call->ended_prev = c->ended_last;
     if (c->ended_last)
@@ -28,7 +28,7 @@ static void list_ended(struct agx_client *c, struct agx_call *call)
     c->n_ended++;
 }
 
-void agx_kept_unlist(struct agx_call *call)
+void agx_kept_unlist(struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
 
@@ -48,7 +48,7 @@ void agx_kept_unlist(struct agx_call *call)
 
 /* -------- calls with something unsent, in turn -------- */
 
-static void list_behind(struct agx_client *c, struct agx_call *call)
+static void list_behind(struct agx_client *c, struct agx_router_call *call)
 {
     call->behind_prev = c->behind_last;
     call->behind_next = NULL;
@@ -59,7 +59,7 @@ static void list_behind(struct agx_client *c, struct agx_call *call)
     c->behind_last = call;
 }
 
-static void unlist_behind(struct agx_client *c, struct agx_call *call)
+static void unlist_behind(struct agx_client *c, struct agx_router_call *call)
 {
     if (call->behind_prev)
         call->behind_prev->behind_next = call->behind_next;
@@ -72,7 +72,7 @@ static void unlist_behind(struct agx_client *c, struct agx_call *call)
 }
 
 /* The only place that moves `unsent`: the list follows it. */
-static void set_unsent(struct agx_call *call, struct agx_kept *k)
+static void set_unsent(struct agx_router_call *call, struct agx_kept *k)
 {
     if (call->unsent)
         unlist_behind(call->client, call);
@@ -83,7 +83,7 @@ static void set_unsent(struct agx_call *call, struct agx_kept *k)
 
 /* -------- what is kept -------- */
 
-void agx_kept_drop(struct agx_call *call, uint64_t seq)
+void agx_kept_drop(struct agx_router_call *call, uint64_t seq)
 {
     while (call->kept && call->kept->seq <= seq) {
         struct agx_kept *k = call->kept;
@@ -108,7 +108,7 @@ static size_t total(const struct agx_str *parts, size_t n)
 }
 
 /* NULL: it cannot be kept. */
-static struct agx_kept *keep(struct agx_call *call, enum agx_remote_event ev,
+static struct agx_kept *keep(struct agx_router_call *call, enum agx_remote_event ev,
                              const struct agx_str *parts, size_t n)
 {
     size_t len = total(parts, n), at = 0;
@@ -127,7 +127,7 @@ static struct agx_kept *keep(struct agx_call *call, enum agx_remote_event ev,
     return k;
 }
 
-void agx_kept_ended(struct agx_router *rt, struct agx_call *call)
+void agx_kept_ended(struct agx_router *rt, struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
 
@@ -136,7 +136,7 @@ void agx_kept_ended(struct agx_router *rt, struct agx_call *call)
         list_ended(c, call);
     while (c->ended &&
            (c->n_ended > rt->config.kept_calls_max || c->kept_bytes > rt->config.kept_bytes_max)) {
-        struct agx_call *oldest = c->ended;
+        struct agx_router_call *oldest = c->ended;
 
         agx_kept_unlist(oldest);
         agx_kept_drop(oldest, UINT64_MAX);
@@ -147,7 +147,7 @@ void agx_kept_ended(struct agx_router *rt, struct agx_call *call)
 /* -------- what is sent -------- */
 
 /* The first of what is unsent. */
-static void send_next(struct agx_router *rt, struct agx_call *call)
+static void send_next(struct agx_router *rt, struct agx_router_call *call)
 {
     const struct agx_kept *k = call->unsent;
     struct agx_str payload = agx_str_bytes(k->payload, k->len);
@@ -167,7 +167,7 @@ static bool is_item(enum agx_remote_event ev)
     return ev == AGX_EV_STREAM_ITEM || ev == AGX_EV_BIDI_OUT;
 }
 
-void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_remote_event ev,
+void agx_kept_output(struct agx_router *rt, struct agx_router_call *call, enum agx_remote_event ev,
                      const struct agx_str *parts, size_t n)
 {
     struct agx_client *c = call->client;
@@ -194,7 +194,7 @@ void agx_kept_output(struct agx_router *rt, struct agx_call *call, enum agx_remo
     call->sent_seq = call->seq;
 }
 
-void agx_kept_unsend(struct agx_call *call)
+void agx_kept_unsend(struct agx_router_call *call)
 {
     if (!call->kept)
         return;
@@ -205,7 +205,7 @@ void agx_kept_unsend(struct agx_call *call)
 void agx_kept_pump(struct agx_router *rt, struct agx_client *c)
 {
     while (c->behind && c->conn && !c->holding && has_room(rt, c)) {
-        struct agx_call *call = c->behind;
+        struct agx_router_call *call = c->behind;
 
         send_next(rt, call);
         if (!call->unsent && call->done)
@@ -216,7 +216,7 @@ void agx_kept_pump(struct agx_router *rt, struct agx_client *c)
 void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c)
 {
     while (c->behind) {
-        struct agx_call *call = c->behind;
+        struct agx_router_call *call = c->behind;
 
         set_unsent(call, NULL);
         if (call->done)

@@ -10,8 +10,8 @@
  * reading from clients long before, so that only a client that ignores the protocol gets here; its
  * call is lost, which is better than the server.
  */
-static void small_frame(struct agx_router *rt, struct agx_call *call, enum agx_remote_lane lane,
-                        struct agx_str type, bool with_window)
+static void small_frame(struct agx_router *rt, struct agx_router_call *call,
+                        enum agx_remote_lane lane, struct agx_str type, bool with_window)
 {
     struct agx_buf *out = rt->io.lane(rt->user, lane);
     struct agx_mp_writer w;
@@ -31,12 +31,12 @@ static void small_frame(struct agx_router *rt, struct agx_call *call, enum agx_r
     (void)!agx_frame_end(&w, rt->config.max_message, NULL);
 }
 
-void agx_router_send_cancel(struct agx_router *rt, struct agx_call *call)
+void agx_router_send_cancel(struct agx_router *rt, struct agx_router_call *call)
 {
     small_frame(rt, call, AGX_LANE_LOOP, AGX_STR("cancel"), false);
 }
 
-void agx_router_send_credit(struct agx_router *rt, struct agx_call *call)
+void agx_router_send_credit(struct agx_router *rt, struct agx_router_call *call)
 {
     small_frame(rt, call, call->lane, AGX_STR("credit"), true);
 }
@@ -52,7 +52,7 @@ static int need(const struct agx_mp_field *f, struct agx_error **err)
 }
 
 /* An item: past its credit the worker is broken or hostile, and its memory must not become ours. */
-static int on_item(struct agx_router *rt, struct agx_call *call, struct agx_str value,
+static int on_item(struct agx_router *rt, struct agx_router_call *call, struct agx_str value,
                    struct agx_error **err)
 {
     if (call->kind == AGX_REMOTE_UNARY)
@@ -63,13 +63,13 @@ static int on_item(struct agx_router *rt, struct agx_call *call, struct agx_str 
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent an item without credit");
     call->out.n++;
     call->out.bytes += value.len;
-    agx_call_value(rt, call, value);
+    agx_router_call_value(rt, call, value);
     if (!call->done)
-        agx_call_grant(rt, call);
+        agx_router_call_grant(rt, call);
     return 0;
 }
 
-void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call)
+void agx_router_send_input_credit(struct agx_router *rt, struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
     struct agx_mp_writer w;
@@ -95,7 +95,7 @@ void agx_router_send_input_credit(struct agx_router *rt, struct agx_call *call)
 }
 
 /* The worker takes more input: the client may send it. */
-static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64_t n,
+static void on_input_credit(struct agx_router *rt, struct agx_router_call *call, uint64_t n,
                             uint64_t bytes)
 {
     if (call->done || call->kind != AGX_REMOTE_BIDI)
@@ -109,7 +109,7 @@ static void on_input_credit(struct agx_router *rt, struct agx_call *call, uint64
 static int on_call_frame(struct agx_router *rt, struct agx_str type, struct agx_mp_field *f,
                          struct agx_error **err)
 {
-    struct agx_call *call = agx_call_find(rt, f[ID].value.u);
+    struct agx_router_call *call = agx_router_call_find(rt, f[ID].value.u);
     int r = 0;
 
     if (!call)
@@ -131,19 +131,19 @@ static int on_call_frame(struct agx_router *rt, struct agx_str type, struct agx_
         if (r == 0 && call->kind != AGX_REMOTE_UNARY)
             r = agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent a result for a stream");
         if (r == 0)
-            agx_call_value(rt, call, f[VALUE].raw);
+            agx_router_call_value(rt, call, f[VALUE].raw);
     } else if (agx_str_eq(type, AGX_STR("error"))) {
         r = need(&f[ERROR], err);
         if (r == 0)
-            agx_call_error(rt, call, f[ERROR].raw);
+            agx_router_call_error(rt, call, f[ERROR].raw);
     } else {
         if (call->kind == AGX_REMOTE_UNARY)
             r = agx_error_set(err, AGX_INVALID_ARGUMENT, "worker ended a unary call as a stream");
         else
-            agx_call_end(rt, call);
+            agx_router_call_end(rt, call);
     }
     if (r == 0)
-        agx_call_worker_done(rt, call);
+        agx_router_call_worker_done(rt, call);
     return r;
 }
 

@@ -39,7 +39,7 @@ static bool is_eio_path(struct agx_str path)
 static void answer_health(struct agx_server *s, struct agx_exchange *x)
 {
     static const struct agx_http_header allow = { { "Allow", 5 }, { "GET", 3 } };
-    struct agx_answer a = { .type = AGX_STR("application/json") };
+    struct agx_http_response a = { .type = AGX_STR("application/json") };
     char body[160];
 
     if (!agx_str_eq(x->head.method, AGX_STR("GET"))) {
@@ -62,11 +62,11 @@ static void answer_health(struct agx_server *s, struct agx_exchange *x)
 static void answer_redirect(struct agx_exchange *x)
 {
     static const struct agx_http_header location = { { "Location", 8 }, { "/health", 7 } };
-    struct agx_answer a = { .status = 307,
-                            .type = AGX_STR("application/json"),
-                            .body = AGX_STR("{\"detail\":\"Temporary Redirect\"}"),
-                            .headers = &location,
-                            .header_count = 1 };
+    struct agx_http_response a = { .status = 307,
+                                   .type = AGX_STR("application/json"),
+                                   .body = AGX_STR("{\"detail\":\"Temporary Redirect\"}"),
+                                   .headers = &location,
+                                   .header_count = 1 };
 
     agx_exchange_answer(x, &a);
 }
@@ -74,11 +74,11 @@ static void answer_redirect(struct agx_exchange *x)
 static void answer_unauthorized(struct agx_exchange *x)
 {
     static const struct agx_http_header challenge = { { "WWW-Authenticate", 16 }, { "Bearer", 6 } };
-    struct agx_answer a = { .status = 401,
-                            .type = AGX_STR("application/json"),
-                            .body = AGX_STR("{\"detail\":\"missing or wrong token\"}"),
-                            .headers = &challenge,
-                            .header_count = 1 };
+    struct agx_http_response a = { .status = 401,
+                                   .type = AGX_STR("application/json"),
+                                   .body = AGX_STR("{\"detail\":\"missing or wrong token\"}"),
+                                   .headers = &challenge,
+                                   .header_count = 1 };
 
     agx_exchange_answer(x, &a);
 }

@@ -54,7 +54,7 @@ static void note_purge(struct fixture *f, uint64_t number, uint64_t position)
     commit(f, b);
 }
 
-static uint64_t count(struct fixture *f, enum agx_table table)
+static uint64_t count(struct fixture *f, enum agx_schema_table table)
 {
     const struct agx_store_range all = { .table = table };
     uint64_t n = 0;

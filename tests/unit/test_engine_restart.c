@@ -289,7 +289,7 @@ TEST(a_start_or_cancel_of_an_exec_is_carried_on)
     fixture_close(&f);
 }
 
-static void spoil(struct fixture *f, struct agx_store_batch *b, enum agx_table table,
+static void spoil(struct fixture *f, struct agx_store_batch *b, enum agx_schema_table table,
                   const char *id)
 {
     uint64_t number = htobe64(number_of(f, id));

@@ -43,7 +43,7 @@ static void put_old_event(struct agx_store_batch *b, const char *id, uint64_t se
     agx_store_batch_put(b, AGX_TABLE_POSITIONS, agx_str_bytes(&at, sizeof(at)), key);
 }
 
-static struct agx_str read_new(struct fixture *f, enum agx_table table, struct agx_str key,
+static struct agx_str read_new(struct fixture *f, enum agx_schema_table table, struct agx_str key,
                                struct agx_buf *out)
 {
     agx_buf_clear(out);
@@ -136,7 +136,7 @@ static void exchange(struct fixture *f, struct agx_store_batch *b)
     open_on_disk(f, agx_schema_layout.version);
 }
 
-static uint64_t count(struct fixture *f, enum agx_table table)
+static uint64_t count(struct fixture *f, enum agx_schema_table table)
 {
     const struct agx_store_range all = { .table = table };
     uint64_t n = 0;

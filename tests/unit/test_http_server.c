@@ -50,7 +50,8 @@ static void on_request(void *user, struct agx_exchange *x)
     } else if (o->defer) {
         o->waiting = x;
     } else {
-        agx_exchange_answer(x, &(struct agx_answer){ .status = 200, .body = AGX_STR("fine") });
+        agx_exchange_answer(x,
+                            &(struct agx_http_response){ .status = 200, .body = AGX_STR("fine") });
     }
 }
 
