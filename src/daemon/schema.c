@@ -246,7 +246,7 @@ int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_
     return 1;
 }
 
-int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const char *id,
+int agx_schema_is_reserved(struct agx_store *st, enum agx_schema_table table, const char *id,
                            struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf got = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);

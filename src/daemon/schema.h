@@ -16,7 +16,7 @@
 #include "store/store_batch.h"
 #include "wire/record.h"
 
-enum agx_table {
+enum agx_schema_table {
     AGX_TABLE_SANDBOX_IDS,
     AGX_TABLE_EXEC_IDS,
     AGX_TABLE_SPECS,
@@ -54,7 +54,7 @@ int agx_schema_purge_page(struct agx_store *st, struct agx_store_batch *b, size_
                           struct agx_error **err) AGX_MUST_CHECK;
 
 /* 1: the id was used, `table` says for what; 0: it is free. */
-int agx_schema_is_reserved(struct agx_store *st, enum agx_table table, const char *id,
+int agx_schema_is_reserved(struct agx_store *st, enum agx_schema_table table, const char *id,
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* 1: the id was used, and the sandbox has, or had, that number; 0: it is free. */

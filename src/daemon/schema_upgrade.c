@@ -35,7 +35,7 @@ static struct prefix prefix_of(struct agx_str id)
 }
 
 /* 1: `out` has the value; 0: there is none; -AGX_DATA_LOSS: there is one, and it is damaged. */
-static int read_old(const struct move *m, enum agx_table table, struct agx_str key,
+static int read_old(const struct move *m, enum agx_schema_table table, struct agx_str key,
                     struct agx_buf *out, struct agx_error **err)
 {
     struct agx_error *error = NULL;
@@ -155,9 +155,9 @@ static int add_id(void *user, struct agx_str key, struct agx_str value, struct a
 
 int agx_schema_upgrade_1(struct agx_store *st, struct agx_store_batch *b, struct agx_error **err)
 {
-    static const enum agx_table keyed[] = { AGX_TABLE_SPECS,         AGX_TABLE_LIVES,
-                                            AGX_TABLE_EVENTS,        AGX_TABLE_POSITIONS,
-                                            AGX_TABLE_SANDBOX_EXECS, AGX_TABLE_PURGES };
+    static const enum agx_schema_table keyed[] = { AGX_TABLE_SPECS,         AGX_TABLE_LIVES,
+                                                   AGX_TABLE_EVENTS,        AGX_TABLE_POSITIONS,
+                                                   AGX_TABLE_SANDBOX_EXECS, AGX_TABLE_PURGES };
     _cleanup_buf_ struct agx_buf reserved = AGX_BUF_INIT(AGX_STORE_BATCH_MAX);
     _cleanup_(agx_words_done) struct agx_words ids = { 0 };
     struct agx_key newest;

@@ -56,7 +56,7 @@ struct agx_cmd *agx_cmd_find(struct agx_pid1 *p, struct agx_str id)
     return NULL;
 }
 
-struct agx_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c)
+struct agx_init_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c)
 {
     return c->job == PID1_NONE ? NULL : &p->jobs[c->job];
 }
@@ -102,7 +102,7 @@ void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
     if (c->forget)
         return;
     if (c->job != PID1_NONE)
-        agx_job_release(p, &p->jobs[c->job]);
+        agx_init_job_release(p, &p->jobs[c->job]);
     unlink_record(p, c);
     c->state = CMD_FREE;
     c->hash_next = p->cmd_free;
@@ -110,10 +110,10 @@ void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c)
     p->n_cmds--;
 }
 
-static struct agx_job *take_job(struct agx_pid1 *p)
+static struct agx_init_job *take_job(struct agx_pid1 *p)
 {
     const bool used_before = p->job_free != PID1_NONE;
-    struct agx_job *j = &p->jobs[used_before ? p->job_free : p->jobs_high++];
+    struct agx_init_job *j = &p->jobs[used_before ? p->job_free : p->jobs_high++];
 
     if (used_before)
         p->job_free = j->next_free;
@@ -135,7 +135,7 @@ static struct agx_job *take_job(struct agx_pid1 *p)
 }
 
 /* Its mover is done, or was never started. */
-void agx_job_release(struct agx_pid1 *p, struct agx_job *j)
+void agx_init_job_release(struct agx_pid1 *p, struct agx_init_job *j)
 {
     agx_close_fd(&j->in_fd);
     agx_close_fd(&j->out_fd);
@@ -182,7 +182,7 @@ static bool make_pipe(int *ours, int *theirs, bool to_child)
 }
 
 /* A terminal of the sandbox, by the directory that was there before any code of it ran. */
-static bool make_terminal(struct agx_pid1 *p, struct agx_job *j, const struct agx_init_msg *m,
+static bool make_terminal(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
                           struct ends *e)
 {
     const struct winsize size = { .ws_row = (unsigned short)m->rows,
@@ -198,7 +198,7 @@ static bool make_terminal(struct agx_pid1 *p, struct agx_job *j, const struct ag
     return e->in >= 0 && j->in_fd >= 0 && ioctl(j->out_fd, TIOCSWINSZ, &size) == 0;
 }
 
-static bool make_pipes(struct agx_pid1 *p, struct agx_job *j, const struct agx_init_msg *m,
+static bool make_pipes(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
                        struct ends *e)
 {
     if (!make_pipe(&j->out_fd, &e->out, false) || !make_pipe(&j->err_fd, &e->err, false))
@@ -223,7 +223,8 @@ static bool set_log(struct agx_pid1 *p, struct agx_mover_stream *s, int *fds)
     return s->data_fd >= 0 && s->index_fd >= 0;
 }
 
-static bool set_logs(struct agx_pid1 *p, struct agx_job *j, const struct agx_init_msg *m, int *fds)
+static bool set_logs(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+                     int *fds)
 {
     struct agx_mover_stream *out = &j->mover.streams[AGX_MOVER_OUT];
     struct agx_mover_stream *err = &j->mover.streams[AGX_MOVER_ERR];
@@ -236,8 +237,8 @@ static bool set_logs(struct agx_pid1 *p, struct agx_job *j, const struct agx_ini
 }
 
 /* Everything that needs a descriptor or a thread. */
-static bool prepare(struct agx_pid1 *p, struct agx_job *j, const struct agx_init_msg *m, int *fds,
-                    struct ends *e)
+static bool prepare(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+                    int *fds, struct ends *e)
 {
     bool tty = m->flags & AGX_INIT_TTY;
 
@@ -256,8 +257,8 @@ static bool prepare(struct agx_pid1 *p, struct agx_job *j, const struct agx_init
     return true;
 }
 
-static pid_t fork_command(struct agx_pid1 *p, const struct agx_job *j, const struct agx_init_msg *m,
-                          const struct ends *e)
+static pid_t fork_command(struct agx_pid1 *p, const struct agx_init_job *j,
+                          const struct agx_init_msg *m, const struct ends *e)
 {
     const struct agx_spawn s = {
         .in_fd = e->in,
@@ -319,7 +320,7 @@ bool agx_cmd_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, s
     struct ends ends = { -1, -1, -1, -1 };
     const char *what = "descriptors";
     bool moving = false;
-    struct agx_job *j;
+    struct agx_init_job *j;
     int fault;
 
     if (!may_start(p, m, n_fds, ret_code, ret_text))
@@ -343,12 +344,12 @@ bool agx_cmd_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, s
     if (moving)
         agx_mover_finish(&j->mover); /* the job is released when that is done */
     else
-        agx_job_release(p, j);
+        agx_init_job_release(p, j);
     return refuse(ret_code, ret_text, AGX_RESOURCE_EXHAUSTED, "%s for the command: %s", what,
                   strerror(fault));
 }
 
-void agx_cmd_reported(struct agx_pid1 *p, struct agx_job *j)
+void agx_cmd_reported(struct agx_pid1 *p, struct agx_init_job *j)
 {
     struct agx_cmd *c = j->cmd;
     ssize_t n = read(j->report_fd, &j->report, sizeof(j->report));

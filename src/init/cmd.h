@@ -65,7 +65,7 @@ struct agx_cmd {
 };
 
 /* What a command needs while it runs. */
-struct agx_job {
+struct agx_init_job {
     bool used;
     struct agx_cmd *cmd; /* NULL: it could not be started after all */
     uint16_t next_free;
@@ -90,17 +90,17 @@ struct agx_cmd *agx_cmd_find(struct agx_pid1 *p, struct agx_str id);
 /* False: a code and why in `ret_text`; nothing was started and nothing is remembered. */
 bool agx_cmd_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds,
                    uint32_t *ret_code, char ret_text[AGX_INIT_TEXT_MAX]);
-void agx_cmd_reported(struct agx_pid1 *p, struct agx_job *j);
+void agx_cmd_reported(struct agx_pid1 *p, struct agx_init_job *j);
 void agx_cmd_forget(struct agx_pid1 *p, struct agx_cmd *c);
-struct agx_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c);
-void agx_job_release(struct agx_pid1 *p, struct agx_job *j);
+struct agx_init_job *agx_cmd_job(struct agx_pid1 *p, const struct agx_cmd *c);
+void agx_init_job_release(struct agx_pid1 *p, struct agx_init_job *j);
 
 /* cmd_end.c */
 void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage);
 /* Looks at those whose first process is gone, and at those that are to be killed. */
 void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms);
 void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms);
-void agx_cmd_moved(struct agx_pid1 *p, struct agx_job *j);
+void agx_cmd_moved(struct agx_pid1 *p, struct agx_init_job *j);
 /* Milliseconds until agx_cmds_look() is due; -1: not before something happens. */
 int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms);
 /* True while a process of a command may be left, or a log is not complete. */
@@ -109,11 +109,11 @@ bool agx_cmds_busy(const struct agx_pid1 *p);
 /* cmd_io.c */
 enum agx_push { PUSH_DONE, PUSH_MORE, PUSH_BLOCKED };
 void agx_cmd_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m);
-void agx_cmd_feed(struct agx_pid1 *p, struct agx_job *j);
+void agx_cmd_feed(struct agx_pid1 *p, struct agx_init_job *j);
 void agx_cmd_resize(struct agx_pid1 *p, struct agx_cmd *c, uint32_t rows, uint32_t cols);
 /* Where init keeps the logs: sends a piece of what the daemon has not had. */
 enum agx_push agx_cmd_push(struct agx_pid1 *p, struct agx_cmd *c);
-void agx_cmd_close_input(struct agx_pid1 *p, struct agx_job *j);
+void agx_cmd_close_input(struct agx_pid1 *p, struct agx_init_job *j);
 void agx_leftover_keep(struct agx_pid1 *p, int fd);
 void agx_leftover_read(struct agx_pid1 *p, unsigned index);
 

@@ -34,7 +34,7 @@ struct dirent_raw {
     char name[];
 };
 
-static void signal_if_ours(const struct agx_job *j, struct agx_str name, int signo)
+static void signal_if_ours(const struct agx_init_job *j, struct agx_str name, int signo)
 {
     uint64_t pid;
 
@@ -44,7 +44,7 @@ static void signal_if_ours(const struct agx_job *j, struct agx_str name, int sig
 }
 
 /* To the group at once, and one by one to those of its session that are in other groups. */
-static void signal_session(struct agx_pid1 *p, const struct agx_job *j, int signo)
+static void signal_session(struct agx_pid1 *p, const struct agx_init_job *j, int signo)
 {
     char room[4096] __attribute__((aligned(8)));
     long n;
@@ -65,7 +65,7 @@ static void signal_session(struct agx_pid1 *p, const struct agx_job *j, int sign
 
 void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms)
 {
-    struct agx_job *j = agx_cmd_job(p, c);
+    struct agx_init_job *j = agx_cmd_job(p, c);
     uint64_t now_ms = agx_clock_ms(), at_ms = now_ms + AGX_MIN(grace_ms, UINT32_MAX);
 
     if (j->kill_at_ms == 0 && grace_ms > 0) {
@@ -77,20 +77,20 @@ void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms)
 }
 
 /* True for one of whose session somebody may be left although its first process is not. */
-static bool is_lingering(const struct agx_job *j)
+static bool is_lingering(const struct agx_init_job *j)
 {
     return j->used && j->cmd && j->reaped &&
            (j->cmd->state == CMD_ENDING || j->cmd->state == CMD_REFUSING);
 }
 
-static bool may_be_killed(const struct agx_job *j)
+static bool may_be_killed(const struct agx_init_job *j)
 {
     return j->used && j->cmd && j->kill_at_ms > 0 &&
            (j->cmd->state < CMD_FLUSHING || j->cmd->state == CMD_REFUSING);
 }
 
 /* Nobody is left: the logs can be completed. */
-static void look_at(struct agx_pid1 *p, struct agx_job *j)
+static void look_at(struct agx_pid1 *p, struct agx_init_job *j)
 {
     if (!is_lingering(j) || number_in_use(p, j->pid))
         return;
@@ -103,7 +103,7 @@ static void look_at(struct agx_pid1 *p, struct agx_job *j)
 void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        struct agx_job *j = &p->jobs[i];
+        struct agx_init_job *j = &p->jobs[i];
 
         if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
             signal_session(p, j, SIGKILL);
@@ -122,7 +122,7 @@ int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
     if (p->main_kill_at_ms > 0)
         due = p->main_kill_at_ms;
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        const struct agx_job *j = &p->jobs[i];
+        const struct agx_init_job *j = &p->jobs[i];
 
         if (is_lingering(j))
             due = AGX_MIN(due, now_ms + PID1_LOOK_MS);
@@ -137,7 +137,7 @@ int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
 bool agx_cmds_busy(const struct agx_pid1 *p)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        const struct agx_job *j = &p->jobs[i];
+        const struct agx_init_job *j = &p->jobs[i];
 
         if (j->used && (!j->cmd || (j->cmd->state != CMD_EXITED && j->cmd->state != CMD_REFUSED)))
             return true;
@@ -153,7 +153,7 @@ static uint64_t microseconds(struct timeval t)
 void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        struct agx_job *j = &p->jobs[i];
+        struct agx_init_job *j = &p->jobs[i];
         struct agx_cmd *c = j->cmd;
 
         if (!j->used || !c || j->reaped || j->pid != pid)
@@ -176,7 +176,7 @@ void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusa
 }
 
 /* Pipes that somebody outside of the session holds stay open, so that he is not killed by them. */
-static void keep_leftovers(struct agx_pid1 *p, struct agx_job *j)
+static void keep_leftovers(struct agx_pid1 *p, struct agx_init_job *j)
 {
     if (j->tty)
         return; /* a terminal that is gone is nothing new to those on it */
@@ -184,7 +184,7 @@ static void keep_leftovers(struct agx_pid1 *p, struct agx_job *j)
     agx_leftover_keep(p, AGX_TAKE_FD(j->err_fd));
 }
 
-static void complete(struct agx_pid1 *p, struct agx_job *j)
+static void complete(struct agx_pid1 *p, struct agx_init_job *j)
 {
     struct agx_cmd *c = j->cmd;
     bool asked = j->kill_at_ms > 0;
@@ -193,7 +193,7 @@ static void complete(struct agx_pid1 *p, struct agx_job *j)
     for (unsigned i = 0; i < AGX_MOVER_STREAMS && !p->channel.stdio; i++)
         j->mover.streams[i].data_fd = j->mover.streams[i].index_fd = -1; /* closed by the mover */
     if (!c) {
-        agx_job_release(p, j);
+        agx_init_job_release(p, j);
         return;
     }
     if (c->state == CMD_REFUSING) {
@@ -205,13 +205,13 @@ static void complete(struct agx_pid1 *p, struct agx_job *j)
     }
     c->state = CMD_EXITED;
     if (!p->channel.stdio)
-        agx_job_release(p, j);
+        agx_init_job_release(p, j);
     else
         agx_dispatch_owe(p, c, CMD_OWES_OUTPUT);
     agx_dispatch_owe(p, c, CMD_OWES_EXITED | (asked ? CMD_OWES_GONE : 0));
 }
 
-void agx_cmd_moved(struct agx_pid1 *p, struct agx_job *j)
+void agx_cmd_moved(struct agx_pid1 *p, struct agx_init_job *j)
 {
     atomic_store(&j->mover.news, false);
     if (!j->used)

@@ -15,7 +15,7 @@ static void taken(struct agx_pid1 *p, struct agx_cmd *c, enum agx_code code)
     agx_dispatch_owe(p, c, CMD_OWES_TAKEN);
 }
 
-void agx_cmd_close_input(struct agx_pid1 *p, struct agx_job *j)
+void agx_cmd_close_input(struct agx_pid1 *p, struct agx_init_job *j)
 {
     if (j->input_watched) /* of a terminal a duplicate stays open, and so would the watch */
         (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, j->in_fd, NULL);
@@ -29,7 +29,7 @@ void agx_cmd_close_input(struct agx_pid1 *p, struct agx_job *j)
 }
 
 /* All is written: the end of a terminal's input is a character. */
-static void input_done(struct agx_pid1 *p, struct agx_job *j)
+static void input_done(struct agx_pid1 *p, struct agx_init_job *j)
 {
     bool eof = j->input_eof;
 
@@ -45,7 +45,7 @@ static void input_done(struct agx_pid1 *p, struct agx_job *j)
     taken(p, j->cmd, AGX_OK);
 }
 
-void agx_cmd_feed(struct agx_pid1 *p, struct agx_job *j)
+void agx_cmd_feed(struct agx_pid1 *p, struct agx_init_job *j)
 {
     unsigned index = (unsigned)(j - p->jobs);
 
@@ -73,7 +73,7 @@ void agx_cmd_feed(struct agx_pid1 *p, struct agx_job *j)
 
 void agx_cmd_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
 {
-    struct agx_job *j = agx_cmd_job(p, c);
+    struct agx_init_job *j = agx_cmd_job(p, c);
 
     if (!j || j->in_fd < 0) {
         taken(p, c, AGX_NOT_FOUND);
@@ -92,13 +92,13 @@ void agx_cmd_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_
 void agx_cmd_resize(struct agx_pid1 *p, struct agx_cmd *c, uint32_t rows, uint32_t cols)
 {
     const struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols };
-    const struct agx_job *j = agx_cmd_job(p, c);
+    const struct agx_init_job *j = agx_cmd_job(p, c);
 
     if (j && j->tty && j->out_fd >= 0)
         (void)ioctl(j->out_fd, TIOCSWINSZ, &size);
 }
 
-static enum agx_push push_stream(struct agx_pid1 *p, struct agx_job *j, unsigned i)
+static enum agx_push push_stream(struct agx_pid1 *p, struct agx_init_job *j, unsigned i)
 {
     static uint8_t piece[AGX_INIT_DATA_MAX];
     const struct agx_mover_stream *s = &j->mover.streams[i];
@@ -129,7 +129,7 @@ static enum agx_push push_stream(struct agx_pid1 *p, struct agx_job *j, unsigned
 
 enum agx_push agx_cmd_push(struct agx_pid1 *p, struct agx_cmd *c)
 {
-    struct agx_job *j = agx_cmd_job(p, c);
+    struct agx_init_job *j = agx_cmd_job(p, c);
     enum agx_push all = PUSH_DONE;
 
     for (unsigned i = 0; j && i < AGX_MOVER_STREAMS; i++) {

@@ -58,7 +58,7 @@ struct agx_pid1 {
     uint16_t cmd_free, job_free;
     uint16_t buckets[PID1_BUCKETS];
     struct agx_cmd cmds[PID1_RECS_MAX];
-    struct agx_job jobs[PID1_JOBS_MAX];
+    struct agx_init_job jobs[PID1_JOBS_MAX];
     unsigned cmds_high, jobs_high; /* nothing at this place or behind it was ever used */
     uint8_t inputs[PID1_JOBS_MAX][AGX_INIT_DATA_MAX];
     int leftovers[PID1_LEFTOVERS_MAX];
