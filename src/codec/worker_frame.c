@@ -15,6 +15,8 @@ enum field {
     F_TARGET,
     F_DISPLAY_NAME,
     F_SHAPE,
+    F_CALL_ID,
+    F_TIMEOUT_MS,
     F_ARGS,
     F_KWARGS,
     F_ITEM,
@@ -44,6 +46,9 @@ static const struct {
     [F_TARGET] = { AGX_STR("target"), TEXT, "'target' is no text" },
     [F_DISPLAY_NAME] = { AGX_STR("display_name"), TEXT, "'display_name' is no text" },
     [F_SHAPE] = { AGX_STR("shape"), TEXT, "'shape' is no text" },
+    [F_CALL_ID] = { AGX_STR("call_id"), TEXT, "'call_id' is no text" },
+    [F_TIMEOUT_MS] = { AGX_STR("timeout_ms"), UINT | BIT(AGX_MP_NIL),
+                       "'timeout_ms' is no unsigned integer" },
     [F_ARGS] = { AGX_STR("args"), BIT(AGX_MP_ARRAY) | BIT(AGX_MP_NIL), "'args' is no array" },
     [F_KWARGS] = { AGX_STR("kwargs"), BIT(AGX_MP_MAP) | BIT(AGX_MP_NIL), "'kwargs' is no map" },
     [F_ITEM] = { AGX_STR("item"), ANY, NULL },
@@ -52,9 +57,12 @@ static const struct {
     [F_GRACE_MS] = { AGX_STR("grace_ms"), UINT, "'grace_ms' is no unsigned integer" },
 };
 
-static enum field find_field(struct agx_str name)
+/* From where the last field was found: servers and clients send theirs in the table's order. */
+static enum field find_field(struct agx_str name, unsigned from)
 {
-    for (unsigned i = 0; i < F_COUNT; i++) {
+    for (unsigned k = 0, i = from; k < F_COUNT; k++, i++) {
+        if (i >= F_COUNT)
+            i -= F_COUNT;
         if (agx_str_eq(fields[i].name, name))
             return (enum field)i;
     }
@@ -82,7 +90,6 @@ static enum agx_worker_frame_type find_type(struct agx_str name)
     return AGX_WF_UNKNOWN;
 }
 
-/* The text fields with a closed set of values. */
 static void store_name(struct agx_worker_frame *f, enum field field, struct agx_str text)
 {
     enum agx_remote_kind kind;
@@ -91,6 +98,8 @@ static void store_name(struct agx_worker_frame *f, enum field field, struct agx_
         f->type = find_type(text);
     else if (field == F_DISPLAY_NAME)
         f->display_name = text;
+    else if (field == F_CALL_ID)
+        f->call_id = text;
     else if (!agx_remote_kind_find(text, &kind))
         f->bad = field == F_KIND ? "unknown kind" : "unknown shape";
     else if (field == F_KIND)
@@ -110,6 +119,10 @@ static void store_number(struct agx_worker_frame *f, enum field field, uint64_t 
         break;
     case F_MAX:
         f->max = u;
+        break;
+    case F_TIMEOUT_MS:
+        f->has_timeout = true;
+        f->timeout_ms = u;
         break;
     case F_N:
         f->n = u;
@@ -151,9 +164,8 @@ static int read_value(struct agx_mp_reader *r, enum field field, struct agx_work
     struct agx_str raw;
     int k = agx_mp_take_raw(r, &raw, err);
 
-    if (k < 0 || field == F_COUNT)
-        return k;
-    k = agx_mp_next(&at, &t, err);
+    if (k == 0)
+        k = agx_mp_next(&at, &t, err);
     if (k < 0)
         return k;
     if (!(fields[field].types & BIT(t.type)))
@@ -162,28 +174,56 @@ static int read_value(struct agx_mp_reader *r, enum field field, struct agx_work
         store_raw(f, field, &t, raw);
     else if (t.type == AGX_MP_STR)
         store_name(f, field, t.bytes);
-    else
+    else if (t.type == AGX_MP_UINT)
         store_number(f, field, t.u);
     return 0;
 }
 
-static void check_call(struct agx_worker_frame *f, bool has_shape)
+/* `seen` has a bit for each field that came. */
+static void check_call(struct agx_worker_frame *f, unsigned seen)
 {
     if (f->type != AGX_WF_CALL)
         return;
-    if (!has_shape)
+    if (!(seen & BIT(F_SHAPE)))
         f->shape = f->kind;
     if (!f->bad && f->callable_raw.len == 0)
         f->bad = "neither 'callable_payload' nor 'target'";
+    if (!f->bad && !(seen & BIT(F_KIND)))
+        f->bad = "no 'kind'";
+}
+
+/* One field. */
+static int read_pair(struct agx_mp_reader *r, unsigned *from, unsigned *seen,
+                     struct agx_worker_frame *f, struct agx_error **err)
+{
+    struct agx_mp_token key;
+    enum field field;
+    int k = agx_mp_next(r, &key, err);
+
+    if (k < 0)
+        return k;
+    if (key.type != AGX_MP_STR && key.type != AGX_MP_BIN)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "a frame has a key of type %s",
+                             agx_mp_type_name(key.type));
+    field = find_field(key.bytes, *from);
+    if (field == F_COUNT)
+        return agx_mp_skip(r, err);
+    *from = field + 1u;
+    if (*seen & BIT(field)) {
+        f->bad = "a field was sent twice";
+        return agx_mp_skip(r, err);
+    }
+    *seen |= BIT(field);
+    return read_value(r, field, f, err);
 }
 
 int agx_worker_frame_parse(struct agx_str frame, struct agx_worker_frame *ret,
                            struct agx_error **err)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
-    bool has_shape = false;
+    unsigned from = 0, seen = 0;
     struct agx_mp_reader r;
-    struct agx_mp_token map = { 0 }, key;
+    struct agx_mp_token map = { 0 };
     int k;
 
     limits.size = AGX_FRAME_MAX;
@@ -197,22 +237,11 @@ int agx_worker_frame_parse(struct agx_str frame, struct agx_worker_frame *ret,
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a frame is of type %s, not a map",
                              agx_mp_type_name(map.type));
     k = agx_mp_enter(&r, err);
-    for (uint32_t i = 0; k == 0 && i < map.count; i++) {
-        enum field field;
-
-        k = agx_mp_next(&r, &key, err);
-        if (k < 0)
-            return k;
-        if (key.type != AGX_MP_STR && key.type != AGX_MP_BIN)
-            return agx_error_set(err, AGX_INVALID_ARGUMENT, "a frame has a key of type %s",
-                                 agx_mp_type_name(key.type));
-        field = find_field(key.bytes);
-        has_shape = has_shape || field == F_SHAPE;
-        k = read_value(&r, field, ret, err);
-    }
+    for (uint32_t i = 0; k == 0 && i < map.count; i++)
+        k = read_pair(&r, &from, &seen, ret, err);
     if (k == 0)
         k = agx_mp_expect_end(&r, err);
     if (k == 0)
-        check_call(ret, has_shape);
+        check_call(ret, seen);
     return k;
 }

@@ -171,7 +171,7 @@ void pyworker_pool_flush_until(struct worker *w, uint64_t until_ms);
 void pyworker_cfn_init(struct worker *w, const char *path);
 /* True when the frame was about a C function, and has been handled. */
 bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
-                        const struct agx_worker_frame *f, struct agx_str frame);
+                        const struct agx_worker_frame *f);
 /* Calls in flight, of both kinds. */
 size_t pyworker_active(const struct worker *w);
 

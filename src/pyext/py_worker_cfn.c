@@ -46,9 +46,8 @@ void pyworker_cfn_init(struct worker *w, const char *path)
 }
 
 bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
-                        const struct agx_worker_frame *f, struct agx_str frame)
+                        const struct agx_worker_frame *f)
 {
-    uint64_t ignored;
     bool ours;
 
     if (f->type == AGX_WF_CALL)
@@ -57,7 +56,7 @@ bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
         ours = f->type != AGX_WF_SHUTDOWN && agx_cworker_has(w->cfn, f->id);
     /* A cancel for no call yet may be for one of either kind: both remember it. */
     if (ours || (f->type == AGX_WF_CANCEL && !agx_call_table_get(&w->calls, f->id)))
-        (void)!agx_cworker_frame(w->cfn, lane, frame, &ignored, NULL);
+        (void)!agx_cworker_parsed(w->cfn, lane, f, NULL);
     return ours;
 }
 

@@ -263,7 +263,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
         w->lanes[AGX_LANE_LOOP].eof = true; /* whoever sends this is no server */
         return HANDLED;
     }
-    if (pyworker_cfn_frame(w, AGX_LANE_LOOP, &f, frame))
+    if (pyworker_cfn_frame(w, AGX_LANE_LOOP, &f))
         return HANDLED;
     switch (f.type) {
     case AGX_WF_CALL:

@@ -380,7 +380,7 @@ static void on_thread_frame(struct worker *w, struct thread *t, struct agx_str f
 
     if (agx_worker_frame_parse(frame, &f, NULL) < 0)
         w->lanes[AGX_LANE_THREAD].eof = true;
-    else if (f.type == AGX_WF_CALL && pyworker_cfn_frame(w, AGX_LANE_THREAD, &f, frame))
+    else if (f.type == AGX_WF_CALL && pyworker_cfn_frame(w, AGX_LANE_THREAD, &f))
         w->thread_last_id = AGX_MAX(w->thread_last_id, f.id);
     else if (f.type == AGX_WF_CALL)
         on_thread_call(w, t, &f, frame);

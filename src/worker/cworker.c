@@ -59,6 +59,12 @@ int agx_cworker_frame(struct agx_cworker *w, enum agx_remote_lane lane, struct a
     return agx_dispatch_frame(w->dispatch, lane, frame, ret_grace_ms, err);
 }
 
+int agx_cworker_parsed(struct agx_cworker *w, enum agx_remote_lane lane,
+                       const struct agx_worker_frame *f, struct agx_error **err)
+{
+    return agx_dispatch_parsed(w->dispatch, lane, f, err);
+}
+
 bool agx_cworker_has(struct agx_cworker *w, uint64_t id)
 {
     return agx_dispatch_has(w->dispatch, id);

@@ -170,21 +170,20 @@ static void refuse(struct agx_dispatch *d, enum agx_remote_lane lane, uint64_t i
     agx_fncall_refuse(&d->owner, id, AGX_REMOTE_UNARY, why);
 }
 
-static int on_call(struct agx_dispatch *d, enum agx_remote_lane lane, const struct agx_mp_field *f,
-                   struct agx_error **err)
+static int on_call(struct agx_dispatch *d, enum agx_remote_lane lane,
+                   const struct agx_worker_frame *f, struct agx_error **err)
 {
     _cleanup_(agx_error_freep) struct agx_error *why = NULL;
     _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = NULL;
-    uint64_t id = f[AGX_FF_ID].value.u;
 
     if (agx_fncall_new(&d->owner, f, &call, &why) < 0) {
-        refuse(d, lane, id, why);
+        refuse(d, lane, f->id, why);
         return 0;
     }
     if (!add(d, lane, agx_fncall_ref(call))) {
         (void)agx_fncall_unref(call);
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a second call with the id %llu",
-                             (unsigned long long)id);
+                             (unsigned long long)f->id);
     }
     if (d->io.start(d->io.user, agx_fncall_ref(call), &why) < 0) {
         (void)agx_fncall_unref(call);
@@ -210,54 +209,56 @@ static void on_cancel(struct agx_dispatch *d, uint64_t id)
 }
 
 /* A frame about a call that may be over: then it is for nobody. */
-static void on_call_frame(struct agx_dispatch *d, struct agx_str type, const struct agx_mp_field *f)
+static void on_call_frame(struct agx_dispatch *d, const struct agx_worker_frame *f)
 {
-    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = find(d, f[AGX_FF_ID].value.u);
+    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = find(d, f->id);
 
     if (!call)
         return;
-    if (agx_str_eq(type, AGX_STR("bidi_in")) && f[AGX_FF_ITEM].present)
-        agx_fncall_input(call, f[AGX_FF_ITEM].raw);
-    else if (agx_str_eq(type, AGX_STR("bidi_end_in")))
+    if (f->type == AGX_WF_BIDI_IN && f->item.len > 0)
+        agx_fncall_input(call, f->item);
+    else if (f->type == AGX_WF_BIDI_END_IN)
         agx_fncall_end_input(call);
-    else if (agx_str_eq(type, AGX_STR("credit")) && f[AGX_FF_N].present && f[AGX_FF_BYTES].present)
-        agx_fncall_credit(call, f[AGX_FF_N].value.u, f[AGX_FF_BYTES].value.u);
+    else if (f->type == AGX_WF_CREDIT)
+        agx_fncall_credit(call, f->n, f->bytes);
+}
+
+int agx_dispatch_parsed(struct agx_dispatch *d, enum agx_remote_lane lane,
+                        const struct agx_worker_frame *f, struct agx_error **err)
+{
+    if (f->id == 0)
+        return 0;
+    if (f->type == AGX_WF_CALL)
+        return on_call(d, lane, f, err);
+    if (f->type == AGX_WF_CANCEL)
+        on_cancel(d, f->id);
+    else
+        on_call_frame(d, f);
+    return 0;
 }
 
 int agx_dispatch_frame(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_str frame,
                        uint64_t *ret_grace_ms, struct agx_error **err)
 {
-    static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
     _cleanup_(agx_error_freep) struct agx_error *why = NULL;
-    struct agx_mp_field f[AGX_FF_COUNT];
-    bool is_call;
-    int r;
+    struct agx_worker_frame f;
+    int r = agx_worker_frame_parse(frame, &f, &why);
 
-    agx_fncall_fields(f);
-    r = agx_mp_read_fields(frame, &limits, f, AGX_FF_COUNT, &why);
-    is_call = f[AGX_FF_TYPE].present && f[AGX_FF_ID].present &&
-              agx_str_eq(f[AGX_FF_TYPE].value.bytes, AGX_STR("call"));
-    if (r < 0 && is_call) {
-        refuse(d, lane, f[AGX_FF_ID].value.u, why);
+    if (r == 0 && f.bad)
+        r = agx_error_set(&why, AGX_INVALID_ARGUMENT, "%s", f.bad);
+    if (r < 0 && f.type == AGX_WF_CALL && f.id > 0) {
+        refuse(d, lane, f.id, why);
         return 0;
     }
     if (r < 0) {
         agx_error_propagate(err, &why);
         return agx_error_wrap(err, r, "read a frame of the server");
     }
-    if (is_call)
-        return on_call(d, lane, f, err);
-    if (f[AGX_FF_TYPE].present && agx_str_eq(f[AGX_FF_TYPE].value.bytes, AGX_STR("shutdown"))) {
-        *ret_grace_ms = f[AGX_FF_GRACE].present ? f[AGX_FF_GRACE].value.u : 0;
+    if (f.type == AGX_WF_SHUTDOWN) {
+        *ret_grace_ms = f.grace_ms;
         return 1;
     }
-    if (!f[AGX_FF_TYPE].present || !f[AGX_FF_ID].present)
-        return 0;
-    if (agx_str_eq(f[AGX_FF_TYPE].value.bytes, AGX_STR("cancel")))
-        on_cancel(d, f[AGX_FF_ID].value.u);
-    else
-        on_call_frame(d, f[AGX_FF_TYPE].value.bytes, f);
-    return 0;
+    return agx_dispatch_parsed(d, lane, &f, err);
 }
 
 void agx_dispatch_stop(struct agx_dispatch *d)

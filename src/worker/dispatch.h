@@ -33,6 +33,9 @@ struct agx_dispatch *agx_dispatch_free(struct agx_dispatch *d);
  */
 int agx_dispatch_frame(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_str frame,
                        uint64_t *ret_grace_ms, struct agx_error **err) AGX_MUST_CHECK;
+/* The same for whoever has parsed it, and found no shutdown. */
+int agx_dispatch_parsed(struct agx_dispatch *d, enum agx_remote_lane lane,
+                        const struct agx_worker_frame *f, struct agx_error **err) AGX_MUST_CHECK;
 
 /* Whether call `id` is one of ours and not over. */
 bool agx_dispatch_has(struct agx_dispatch *d, uint64_t id);

@@ -45,30 +45,6 @@ const struct agx_fn_ops agx_fncall_ops = {
     .call_id = op_call_id,
 };
 
-void agx_fncall_fields(struct agx_mp_field f[AGX_FF_COUNT])
-{
-    static const struct agx_mp_field fields[AGX_FF_COUNT] = {
-        [AGX_FF_TYPE] = { { "type", 4 }, AGX_MP_BIT(AGX_MP_STR) },
-        [AGX_FF_ID] = { { "id", 2 }, AGX_MP_BIT(AGX_MP_UINT) },
-        [AGX_FF_KIND] = { { "kind", 4 }, AGX_MP_BIT(AGX_MP_STR) },
-        [AGX_FF_FLAGS] = { { "flags", 5 }, AGX_MP_BIT(AGX_MP_UINT) },
-        [AGX_FF_MAX] = { { "max", 3 }, AGX_MP_BIT(AGX_MP_UINT) },
-        [AGX_FF_CALL_ID] = { { "call_id", 7 }, AGX_MP_BIT(AGX_MP_STR) },
-        [AGX_FF_PAYLOAD] = { { "callable_payload", 16 }, AGX_MP_ANY },
-        [AGX_FF_TARGET] = { { "target", 6 }, AGX_MP_BIT(AGX_MP_STR) | AGX_MP_BIT(AGX_MP_NIL) },
-        [AGX_FF_ARGS] = { { "args", 4 }, AGX_MP_BIT(AGX_MP_ARRAY) | AGX_MP_BIT(AGX_MP_NIL) },
-        [AGX_FF_KWARGS] = { { "kwargs", 6 }, AGX_MP_BIT(AGX_MP_MAP) | AGX_MP_BIT(AGX_MP_NIL) },
-        [AGX_FF_TIMEOUT] = { { "timeout_ms", 10 },
-                             AGX_MP_BIT(AGX_MP_UINT) | AGX_MP_BIT(AGX_MP_NIL) },
-        [AGX_FF_ITEM] = { { "item", 4 }, AGX_MP_ANY },
-        [AGX_FF_N] = { { "n", 1 }, AGX_MP_BIT(AGX_MP_UINT) },
-        [AGX_FF_BYTES] = { { "bytes", 5 }, AGX_MP_BIT(AGX_MP_UINT) },
-        [AGX_FF_GRACE] = { { "grace_ms", 8 }, AGX_MP_BIT(AGX_MP_UINT) },
-    };
-
-    memcpy(f, fields, sizeof(fields));
-}
-
 static void init_sync(struct agx_fncall *c)
 {
     pthread_condattr_t attr;
@@ -81,13 +57,11 @@ static void init_sync(struct agx_fncall *c)
 }
 
 /* Copies the values that the function will read: their frame is gone when it runs. */
-static int copy_values(struct agx_fncall *c, const struct agx_mp_field *f)
+static int copy_values(struct agx_fncall *c, const struct agx_worker_frame *f)
 {
-    struct agx_str args =
-        f[AGX_FF_ARGS].value.type == AGX_MP_ARRAY ? f[AGX_FF_ARGS].raw : AGX_STR("\x90");
-    struct agx_str kwargs =
-        f[AGX_FF_KWARGS].value.type == AGX_MP_MAP ? f[AGX_FF_KWARGS].raw : AGX_STR("\x80");
-    struct agx_str target = f[AGX_FF_TARGET].value.bytes;
+    struct agx_str args = f->args.len > 0 ? f->args : AGX_STR("\x90");
+    struct agx_str kwargs = f->kwargs.len > 0 ? f->kwargs : AGX_STR("\x80");
+    struct agx_str target = f->callable;
     const char *at;
 
     if (agx_buf_reserve(&c->bytes, args.len + kwargs.len + target.len) < 0)
@@ -103,49 +77,42 @@ static int copy_values(struct agx_fncall *c, const struct agx_mp_field *f)
 }
 
 /* Why a call frame cannot become a call of ours. */
-static int check_call(const struct agx_mp_field *f, enum agx_remote_kind *ret_kind,
-                      struct agx_error **err)
+static int check_call(const struct agx_worker_frame *f, struct agx_error **err)
 {
-    bool python = !f[AGX_FF_TARGET].present || f[AGX_FF_TARGET].value.type != AGX_MP_STR;
-
-    if (!f[AGX_FF_KIND].present || !agx_remote_kind_find(f[AGX_FF_KIND].value.bytes, ret_kind))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "a call of no known kind");
-    if (python || !agx_fnlib_is_target(f[AGX_FF_TARGET].value.bytes))
+    if (f->bad)
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s", f->bad);
+    if (!f->by_target || !agx_fnlib_is_target(f->callable))
         return agx_error_set(err, AGX_UNIMPLEMENTED,
                              "this worker runs C functions only (c:<library>::<function>); there "
                              "is no Python in its bundle");
     return 0;
 }
 
-int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_mp_field *f,
+int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_worker_frame *f,
                    struct agx_fncall **ret, struct agx_error **err)
 {
     _cleanup_(agx_fncall_unrefp) struct agx_fncall *c = NULL;
-    enum agx_remote_kind kind;
-    int r = check_call(f, &kind, err);
+    int r = check_call(f, err);
 
     if (r < 0)
         return r;
     c = agx_new(struct agx_fncall);
     c->pub.ops = &agx_fncall_ops;
     c->owner = owner;
-    c->id = f[AGX_FF_ID].value.u;
-    c->kind = kind;
+    c->id = f->id;
+    c->kind = f->kind;
     c->cancel_fd = -1;
     c->bytes.max = c->out.max = c->item.max = SIZE_MAX / 2;
     c->input.max = AGX_INPUT_MAX + AGX_MESSAGE_MAX;
     c->out_granted = (struct agx_fn_window){ AGX_CREDIT_ITEMS, AGX_CREDIT_BYTES };
     c->in_granted = c->out_granted;
-    c->flags = f[AGX_FF_FLAGS].present ? (unsigned)f[AGX_FF_FLAGS].value.u : 0;
-    c->max = AGX_MESSAGE_MAX;
-    if (f[AGX_FF_MAX].present)
-        c->max = (size_t)AGX_MIN(f[AGX_FF_MAX].value.u, (uint64_t)AGX_MESSAGE_MAX);
-    if (f[AGX_FF_TIMEOUT].present && f[AGX_FF_TIMEOUT].value.type == AGX_MP_UINT)
-        c->deadline = agx_clock_ms() + AGX_MIN(f[AGX_FF_TIMEOUT].value.u, (uint64_t)INT64_MAX / 2);
+    c->flags = f->flags;
+    c->max = f->max > 0 ? (size_t)AGX_MIN(f->max, (uint64_t)AGX_MESSAGE_MAX) : AGX_MESSAGE_MAX;
+    if (f->has_timeout)
+        c->deadline = agx_clock_ms() + AGX_MIN(f->timeout_ms, (uint64_t)INT64_MAX / 2);
     init_sync(c);
     atomic_init(&c->refs, 1);
-    c->call_id =
-        agx_str_dup(f[AGX_FF_CALL_ID].present ? f[AGX_FF_CALL_ID].value.bytes : AGX_STR(""));
+    c->call_id = agx_str_dup(f->call_id);
     if (!c->call_id || copy_values(c, f) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for the arguments");
     *ret = AGX_TAKE_PTR(c);

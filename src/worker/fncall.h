@@ -12,8 +12,7 @@
 #ifndef AGX_WORKER_FNCALL_H
 #define AGX_WORKER_FNCALL_H
 
-#include "codec/mp_fields.h"
-#include "codec/remote_call.h"
+#include "codec/worker_frame.h"
 #include "worker/fnlib.h"
 
 struct agx_fncall;
@@ -30,33 +29,11 @@ struct agx_fncall_owner {
     void (*over)(void *user, uint64_t id);
 };
 
-/* The fields of frames to the worker, as agx_fncall_fields() lists them. */
-enum {
-    AGX_FF_TYPE,
-    AGX_FF_ID,
-    AGX_FF_KIND,
-    AGX_FF_FLAGS,
-    AGX_FF_MAX,
-    AGX_FF_CALL_ID,
-    AGX_FF_PAYLOAD,
-    AGX_FF_TARGET,
-    AGX_FF_ARGS,
-    AGX_FF_KWARGS,
-    AGX_FF_TIMEOUT,
-    AGX_FF_ITEM,
-    AGX_FF_N,
-    AGX_FF_BYTES,
-    AGX_FF_GRACE,
-    AGX_FF_COUNT,
-};
-
-void agx_fncall_fields(struct agx_mp_field f[AGX_FF_COUNT]);
-
 /*
- * A call from its `call` frame, whose fields are `f`; the caller has one reference. On failure the
+ * A call from its `call` frame, of which it copies what it needs; the caller has one reference. On failure the
  * code says which error the client should get: agx_fncall_refuse().
  */
-int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_mp_field *f,
+int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_worker_frame *f,
                    struct agx_fncall **ret, struct agx_error **err) AGX_MUST_CHECK;
 /* Answers a `call` frame that became no call. */
 void agx_fncall_refuse(const struct agx_fncall_owner *owner, uint64_t id, enum agx_remote_kind kind,

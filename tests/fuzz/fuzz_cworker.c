@@ -106,15 +106,10 @@ static int on_start(void *user, struct agx_fncall *take_call, struct agx_error *
 /* Whether the frame is a call that must be answered. */
 static bool is_call(struct agx_str frame)
 {
-    struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
-    struct agx_mp_field f[AGX_FF_COUNT];
+    struct agx_worker_frame f;
 
-    agx_fncall_fields(f);
-    if (agx_mp_read_fields(frame, &limits, f, AGX_FF_COUNT, NULL) < 0 &&
-        !(f[AGX_FF_TYPE].present && f[AGX_FF_ID].present))
-        return false;
-    return f[AGX_FF_TYPE].present && f[AGX_FF_ID].present &&
-           agx_str_eq(f[AGX_FF_TYPE].value.bytes, AGX_STR("call"));
+    (void)!agx_worker_frame_parse(frame, &f, NULL);
+    return f.type == AGX_WF_CALL && f.id > 0;
 }
 
 /* The frames: a byte for the lane, a byte for the length, so many bytes. */

@@ -247,6 +247,31 @@ TEST(dispatch_bytes_that_are_no_map_fail_with_a_message)
     ASSERT_UINT(0, f.n_sent);
 }
 
+TEST(dispatch_call_that_is_malformed_is_refused_alone)
+{
+    _cleanup_(fake_done) struct fake f;
+
+    fake_init(&f);
+    ASSERT_OK(feed(&f, AGX_LANE_LOOP, "call", 1, 3,
+                   AGX_STR(UNARY "\xa4"
+                                 "args\x01")));
+    ASSERT_TRUE(sent_has(&f, AGX_STR("BadRequest")));
+    ASSERT_TRUE(sent_has(&f, AGX_STR("'args' is no array")));
+    ASSERT_OK(feed(&f, AGX_LANE_LOOP, "call", 2, 2, AGX_STR(UNARY)));
+    ASSERT_UINT(1, f.n_started);
+    run(&f, 0, AGX_FN_UNARY, run_nothing);
+    ASSERT_UINT(2, f.n_sent);
+}
+
+TEST(dispatch_frame_about_a_call_that_is_malformed_fails)
+{
+    _cleanup_(fake_done) struct fake f;
+
+    fake_init(&f);
+    ASSERT_CODE(AGX_INVALID_ARGUMENT,
+                feed(&f, AGX_LANE_LOOP, "credit", 1, 1, AGX_STR("\xa1n\xc0")));
+}
+
 TEST(fn_prepare_takes_parameters_apart)
 {
     struct agx_function def = { "f", AGX_FN_UNARY, 0, " a  bc? ", run_nothing };

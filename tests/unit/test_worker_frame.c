@@ -8,7 +8,7 @@ static void write_call(struct agx_buf *out, struct agx_str kind)
     struct agx_mp_writer w;
 
     agx_mp_writer_init(&w, out);
-    agx_mp_write_map(&w, 8);
+    agx_mp_write_map(&w, 9);
     agx_mp_write_str(&w, AGX_STR("type"));
     agx_mp_write_str(&w, AGX_STR("call"));
     agx_mp_write_str(&w, AGX_STR("id"));
@@ -20,7 +20,9 @@ static void write_call(struct agx_buf *out, struct agx_str kind)
     agx_mp_write_str(&w, AGX_STR("target"));
     agx_mp_write_str(&w, AGX_STR("m::f"));
     agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, AGX_STR("ignored"));
+    agx_mp_write_str(&w, AGX_STR("mine"));
+    agx_mp_write_str(&w, AGX_STR("timeout_ms"));
+    agx_mp_write_uint(&w, 1500);
     agx_mp_write_bin(&w, AGX_STR("args"));
     agx_mp_write_array(&w, 1);
     agx_mp_write_uint(&w, 1);
@@ -47,6 +49,18 @@ TEST(call_gives_its_fields_and_leaves_values_raw)
     ASSERT_STR(AGX_STR("\xa4m::f"), f.callable_raw);
     ASSERT_STR(AGX_STR("\x91\x01"), f.args);
     ASSERT_INT(0, f.kwargs.len);
+    ASSERT_STR(AGX_STR("mine"), f.call_id);
+    ASSERT_TRUE(f.has_timeout);
+    ASSERT_UINT(1500, f.timeout_ms);
+}
+
+TEST(call_without_a_timeout_has_none)
+{
+    struct agx_worker_frame f;
+
+    ASSERT_OK(agx_worker_frame_parse(AGX_STR("\x81\xaatimeout_ms\xc0"), &f, NULL));
+    ASSERT_NULL(f.bad);
+    ASSERT_FALSE(f.has_timeout);
 }
 
 TEST(call_that_makes_no_sense_says_why_and_still_has_its_id)
@@ -67,6 +81,33 @@ TEST(call_that_makes_no_sense_says_why_and_still_has_its_id)
                                              "cancel\xa2id\xa1x"),
                                      &f, NULL));
     ASSERT_STR(AGX_STR("'id' is no unsigned integer"), agx_str_from(f.bad));
+    ASSERT_OK(agx_worker_frame_parse(AGX_STR("\x83\xa4type\xa4"
+                                             "call\xa2id\x05\xa6target\xa1x"),
+                                     &f, NULL));
+    ASSERT_STR(AGX_STR("no 'kind'"), agx_str_from(f.bad));
+}
+
+TEST(field_that_came_twice_is_bad_and_the_first_counts)
+{
+    struct agx_worker_frame f;
+
+    ASSERT_OK(agx_worker_frame_parse(AGX_STR("\x83\xa4type\xa6"
+                                             "cancel\xa2id\x05\xa2id\x06"),
+                                     &f, NULL));
+    ASSERT_STR(AGX_STR("a field was sent twice"), agx_str_from(f.bad));
+    ASSERT_UINT(5, f.id);
+}
+
+TEST(frame_that_breaks_off_leaves_what_came_before)
+{
+    struct agx_worker_frame f;
+
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_worker_frame_parse(AGX_STR("\x83\xa4type\xa4"
+                                                                     "call\xa2id\x05\xa4"
+                                                                     "args\xc1"),
+                                                             &f, NULL));
+    ASSERT_INT(AGX_WF_CALL, f.type);
+    ASSERT_UINT(5, f.id);
 }
 
 TEST(other_frames_give_their_numbers)
