@@ -178,7 +178,7 @@ static int new_call(struct agx_session *s, const struct agx_call_request *q, str
     call->user = q->user;
     call->timeout_ms = q->timeout_ms;
     call->request.max = s->config.max_message;
-    call->granted = call->in_granted = (struct agx_credit){ AGX_CREDIT_ITEMS, AGX_CREDIT_BYTES };
+    call->granted = call->in_granted = (struct agx_credit)AGX_CREDIT_INIT;
     agx_items_init(&call->items);
     agx_items_init(&call->kept);
     (void)snprintf(call->id, sizeof(call->id), "%08x-%llx", (unsigned)s->config.seed.k0,
@@ -306,23 +306,13 @@ void *agx_call_user(const struct agx_call *call)
     return call->user;
 }
 
-/* More credit as the user takes items: when half of the window is used up. The first grant widens
- * it. */
+/* More credit as the user takes items. */
 static void grant(struct agx_call *call)
 {
-    struct agx_credit want = { call->taken.n + AGX_CREDIT_ITEMS_GROWN,
-                               call->taken.bytes + AGX_CREDIT_BYTES };
-    bool first = call->granted.n == AGX_CREDIT_ITEMS;
-    uint64_t window = first ? AGX_CREDIT_ITEMS : AGX_CREDIT_ITEMS_GROWN;
-
-    if (call->over || call->kind == AGX_REMOTE_UNARY)
+    if (call->over || call->kind == AGX_REMOTE_UNARY ||
+        !agx_credit_due(&call->granted, &call->taken, AGX_CREDIT_ITEMS_GROWN))
         return;
-    if (call->granted.n - call->taken.n > window / 2 &&
-        (want.bytes <= call->granted.bytes ||
-         want.bytes - call->granted.bytes < AGX_CREDIT_BYTES / 2))
-        return;
-    call->granted.n = want.n;
-    call->granted.bytes = AGX_MAX(want.bytes, call->granted.bytes);
+    agx_credit_grant(&call->granted, &call->taken, AGX_CREDIT_ITEMS_GROWN);
     agx_session_emit_credit(call->session, call);
 }
 
@@ -335,8 +325,7 @@ int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t 
     if (item) {
         free(call->borrowed);
         call->borrowed = item;
-        call->taken.n++;
-        call->taken.bytes += item->len;
+        agx_credit_count(&call->taken, item->len);
         *ret_value = agx_str_bytes(item->bytes, item->len);
         grant(call);
         agx_session_settle(call->session);
@@ -356,19 +345,14 @@ static bool takes_input(const struct agx_call *call)
     return call->kind == AGX_REMOTE_BIDI && !call->over && !call->in_ended;
 }
 
-static bool has_credit(const struct agx_call *call)
-{
-    return call->in.n < call->in_granted.n && call->in.bytes < call->in_granted.bytes;
-}
-
 bool agx_session_can_send(const struct agx_call *call)
 {
-    return takes_input(call) && has_credit(call);
+    return takes_input(call) && agx_credit_left(&call->in_granted, &call->in);
 }
 
 bool agx_session_wants_credit(const struct agx_call *call)
 {
-    return takes_input(call) && !has_credit(call);
+    return takes_input(call) && !agx_credit_left(&call->in_granted, &call->in);
 }
 
 /* Queues one item (or the end) of the input and sends what may go. */
@@ -406,8 +390,7 @@ int agx_session_send(struct agx_call *call, struct agx_str item, uint64_t now_ms
         r = queue_input(call, item, false, err);
     if (r < 0)
         return r;
-    call->in.n++;
-    call->in.bytes += item.len;
+    agx_credit_count(&call->in, item.len);
     return 0;
 }
 

@@ -118,12 +118,11 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 {
     struct agx_item *item;
 
-    if (call->received.n >= call->granted.n || call->received.bytes >= call->granted.bytes) {
+    if (!agx_credit_left(&call->granted, &call->received)) {
         malformed(s, "more items than it was granted");
         return;
     }
-    call->received.n++;
-    call->received.bytes += value.len;
+    agx_credit_count(&call->received, value.len);
     if (call->over)
         return;
     item = agx_item_new(value, call->seq);
@@ -186,8 +185,7 @@ static void on_credit(struct agx_call *call, const struct agx_mp_field *f)
         return;
     }
     agx_buf_done(&call->request);
-    call->in_granted.n = AGX_MAX(call->in_granted.n, f[F_N].value.u);
-    call->in_granted.bytes = AGX_MAX(call->in_granted.bytes, f[F_BYTES].value.u);
+    (void)agx_credit_raise(&call->in_granted, f[F_N].value.u, f[F_BYTES].value.u);
     if (f[F_SEQ].present)
         agx_session_drop_input(call, f[F_SEQ].value.u);
     if (!could && agx_session_can_send(call))

@@ -40,6 +40,7 @@
 #include "client/items.h"
 #include "client/link.h"
 #include "client/session.h"
+#include "codec/credit.h"
 #include "codec/mp_writer.h"
 
 enum agx_session_phase {
@@ -49,11 +50,6 @@ enum agx_session_phase {
     AGX_SESSION_RESUMING,
     AGX_SESSION_READY,
     AGX_SESSION_WAITING,
-};
-
-/* Totals since the call began, of items and of bytes. */
-struct agx_credit {
-    uint64_t n, bytes;
 };
 
 enum { AGX_CALL_ID_SIZE = 32 };

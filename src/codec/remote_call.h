@@ -1,6 +1,6 @@
 /*
- * remote_call.h: the names of the remote call: kinds, events, lanes and limits that server, worker
- * and clients share. docs/design/runtime-protocol.md explains them.
+ * remote_call.h: the names of the remote call: kinds, events and lanes that server, worker and
+ * clients share. docs/design/runtime-protocol.md explains them.
  */
 #ifndef AGX_CODEC_REMOTE_CALL_H
 #define AGX_CODEC_REMOTE_CALL_H
@@ -43,14 +43,6 @@ enum agx_remote_lane {
     AGX_LANE_THREAD,
     AGX_LANE_COUNT,
 };
-
-/* The credit that each direction of a call begins with: with what the server adds to each item, a
- * stream that nobody reads stays below 64 KiB. */
-#define AGX_CREDIT_ITEMS 64
-#define AGX_CREDIT_BYTES 49152
-/* The items that a client allows from its first grant on: a call that is read on has shown that it
- * is worth more than one wake-up for 32 items. */
-#define AGX_CREDIT_ITEMS_GROWN 256
 
 /* Flags of a call frame: what its receiver can take. */
 #define AGX_RECV_INT_KEYS 1u

@@ -25,6 +25,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "codec/credit.h"
 #include "codec/remote_call.h"
 #include "codec/ws.h"
 
@@ -87,10 +88,10 @@ struct call {
     bool taken;     /* the outcome was given out */
     bool awaited;   /* once: a unary call cannot be awaited again */
 
-    /* Items: a queue, and the credit of 2.1: totals since the call began. */
+    /* Items: a queue, and what their credit is counted by. */
     struct call_item *items;
     size_t items_len, items_cap, items_head;
-    uint64_t took_n, took_bytes, granted_n, granted_bytes;
+    struct agx_credit took, granted;
 
     /* asyncio's future protocol: who waits for this call to have something. */
     bool blocking;
@@ -106,7 +107,7 @@ struct call {
     size_t inputs_len, inputs_cap;
     uint64_t input_first; /* seq of inputs[0] */
     uint64_t input_sent;  /* seq of the last that went out on this connection */
-    uint64_t sent_n, sent_bytes, credit_n, credit_bytes;
+    struct agx_credit in, in_granted;
     bool input_ended;
     PyObject *credit_waiter; /* asyncio future, or NULL */
 };

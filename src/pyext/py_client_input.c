@@ -52,7 +52,7 @@ static bool has_credit(const struct call *c)
     /* A 0.1.5 server grants none. */
     if (c->session->state == SESSION_OPEN && c->session->proto == 0)
         return true;
-    return c->sent_n < c->credit_n && c->sent_bytes < c->credit_bytes;
+    return agx_credit_left(&c->in_granted, &c->in);
 }
 
 /* Sends what has not gone out on this connection yet. */
@@ -89,8 +89,7 @@ int pyclient_call_input_replay(struct call *c, uint64_t seq)
 
 void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
 {
-    c->credit_n = AGX_MAX(c->credit_n, n);
-    c->credit_bytes = AGX_MAX(c->credit_bytes, bytes);
+    (void)agx_credit_raise(&c->in_granted, n, bytes);
     /* Never past what went out: a wrong number must not lose input. */
     if (seq > c->input_sent)
         seq = c->input_sent;
@@ -149,10 +148,8 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item)
                      c->session->max_send);
         return -1;
     }
-    if (item) {
-        c->sent_n++;
-        c->sent_bytes += in->bytes.len - before;
-    }
+    if (item)
+        agx_credit_count(&c->in, in->bytes.len - before);
     return 0;
 }
 

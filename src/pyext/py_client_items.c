@@ -39,20 +39,13 @@ void pyclient_call_drop_items(struct call *c)
     c->items_cap = c->items_head = 0;
 }
 
-/* Grants more as the user takes items: when half of the window is used up. The first grant widens
- * it. */
+/* Grants more as the user takes items. */
 static int grant(struct call *c)
 {
-    bool first = c->granted_n == AGX_CREDIT_ITEMS;
-    uint64_t window = first ? AGX_CREDIT_ITEMS : AGX_CREDIT_ITEMS_GROWN;
-    uint64_t bytes = c->took_bytes + AGX_CREDIT_BYTES;
-
-    if (c->state != CALL_SENT || c->session->proto == 0)
+    if (c->state != CALL_SENT || c->session->proto == 0 ||
+        !agx_credit_due(&c->granted, &c->took, AGX_CREDIT_ITEMS_GROWN))
         return 0;
-    if (c->granted_n - c->took_n > window / 2 && bytes - c->granted_bytes < AGX_CREDIT_BYTES / 2)
-        return 0;
-    c->granted_n = c->took_n + AGX_CREDIT_ITEMS_GROWN;
-    c->granted_bytes = bytes;
+    agx_credit_grant(&c->granted, &c->took, AGX_CREDIT_ITEMS_GROWN);
     return pyclient_request_credit(c);
 }
 
@@ -63,8 +56,7 @@ PyObject *pyclient_call_take_item(struct call *c)
 
     if (--c->items_len == 0)
         c->items_head = 0;
-    c->took_n++;
-    c->took_bytes += item.bytes;
+    agx_credit_count(&c->took, item.bytes);
     if (grant(c) < 0) {
         Py_DECREF(item.value);
         return NULL;

@@ -272,9 +272,9 @@ int pyclient_request_credit(struct call *c)
     begin_scratch(s, &w, 3);
     write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
     agx_mp_write_str(&w, AGX_STR("n"));
-    agx_mp_write_uint(&w, c->granted_n);
+    agx_mp_write_uint(&w, c->granted.n);
     agx_mp_write_str(&w, AGX_STR("bytes"));
-    agx_mp_write_uint(&w, c->granted_bytes);
+    agx_mp_write_uint(&w, c->granted.bytes);
     return send_scratch(s, AGX_EV_CREDIT, &w);
 }
 
@@ -327,8 +327,8 @@ int pyclient_request_resume(struct session *s)
         agx_mp_write_array(&w, 4);
         agx_mp_write_str(&w, pyclient_call_id(list[i]));
         agx_mp_write_uint(&w, list[i]->seq);
-        agx_mp_write_uint(&w, list[i]->granted_n);
-        agx_mp_write_uint(&w, list[i]->granted_bytes);
+        agx_mp_write_uint(&w, list[i]->granted.n);
+        agx_mp_write_uint(&w, list[i]->granted.bytes);
     }
     pyclient_session_list_free(list, len);
     return send_scratch(s, AGX_EV_RESUME, &w);

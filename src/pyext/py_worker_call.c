@@ -251,8 +251,7 @@ struct call *pyworker_call_new(struct worker *w, const struct agx_worker_frame *
     c->kind = f->kind;
     c->flags = f->flags;
     c->max = f->max;
-    c->credit_n = AGX_CREDIT_ITEMS;
-    c->credit_bytes = AGX_CREDIT_BYTES;
+    c->granted = (struct agx_credit)AGX_CREDIT_INIT;
     if (agx_call_table_get(&w->calls, f->id) || agx_call_table_add(&w->calls, f->id, c) < 0) {
         Py_DECREF((PyObject *)c);
         PyErr_SetString(PyExc_RuntimeError, "the id of a call is in use, or there is no memory");
@@ -298,7 +297,7 @@ static PyObject *may_go_on(struct call *c)
 {
     struct worker *w = c->w;
 
-    if (c->sent_n >= c->credit_n || c->sent_bytes >= c->credit_bytes) {
+    if (!agx_credit_left(&c->granted, &c->sent)) {
         PyObject *waiter = PyObject_CallNoArgs(w->aio.create_future);
 
         agx_py_set(&c->waiter, Py_XNewRef(waiter));
@@ -339,8 +338,7 @@ static PyObject *call_emit(PyObject *self, PyObject *value)
             too_large(c, size, false);
         Py_RETURN_TRUE;
     }
-    c->sent_n++;
-    c->sent_bytes += size;
+    agx_credit_count(&c->sent, size);
     return may_go_on(c);
 }
 

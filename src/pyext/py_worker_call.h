@@ -4,7 +4,7 @@
 
 #include "pyext/py_worker_plan.h"
 
-#include "codec/remote_call.h"
+#include "codec/credit.h"
 #include "codec/worker_frame.h"
 
 struct worker;
@@ -30,10 +30,10 @@ struct call {
     PyObject *task;    /* owned; on the loop */
     PyObject *waiter;  /* owned; the future that the producer waits on for credit */
     PyObject *inbox;   /* owned; takes the input of a bidi call */
-    uint64_t credit_n, credit_bytes, sent_n, sent_bytes; /* totals, as on the wire */
-    unsigned turn;                                       /* items since the loop last ran */
-    struct call *next;                                   /* in the pool's backlog */
-    uint8_t *frame; /* owned; the call's frame, while it waits */
+    struct agx_credit sent, granted; /* of items */
+    unsigned turn;                   /* items since the loop last ran */
+    struct call *next;               /* in the pool's backlog */
+    uint8_t *frame;                  /* owned; the call's frame, while it waits */
     size_t frame_len;
 };
 

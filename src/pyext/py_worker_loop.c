@@ -176,9 +176,8 @@ static void on_credit(struct worker *w, const struct agx_worker_frame *f)
 
     if (!c)
         return;
-    c->credit_n = AGX_MAX(c->credit_n, f->n);
-    c->credit_bytes = AGX_MAX(c->credit_bytes, f->bytes);
-    if (c->waiter && c->sent_n < c->credit_n && c->sent_bytes < c->credit_bytes)
+    (void)agx_credit_raise(&c->granted, f->n, f->bytes);
+    if (c->waiter && agx_credit_left(&c->granted, &c->sent))
         wake_waiter(c);
 }
 

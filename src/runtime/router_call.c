@@ -29,7 +29,7 @@ struct agx_router_call *agx_router_call_new(struct agx_router *rt, struct agx_cl
     call->client = c;
     call->kind = kind;
     call->worker_owes = true;
-    call->out_granted = (struct agx_window){ AGX_CREDIT_ITEMS, AGX_CREDIT_BYTES };
+    call->out_granted = (struct agx_credit)AGX_CREDIT_INIT;
     call->in_granted = call->out_granted;
     call->kept_last = &call->kept;
     return call;
@@ -217,16 +217,13 @@ void agx_router_call_grant(struct agx_router *rt, struct agx_router_call *call)
     call->starved = false;
     if (call->done || c->proto1 || call->kind == AGX_REMOTE_UNARY)
         return;
-    if (call->out_granted.n - AGX_MIN(call->out.n, call->out_granted.n) > AGX_CREDIT_ITEMS / 2 &&
-        call->out_granted.bytes - AGX_MIN(call->out.bytes, call->out_granted.bytes) >
-            AGX_CREDIT_BYTES / 2)
+    if (!agx_credit_due(&call->out_granted, &call->out, AGX_CREDIT_ITEMS))
         return;
     if (c->conn && rt->io.queued(rt->user, c->conn) > rt->config.queue_high) {
         call->starved = true;
         c->starving = true;
         return;
     }
-    call->out_granted.n = call->out.n + AGX_CREDIT_ITEMS;
-    call->out_granted.bytes = call->out.bytes + AGX_CREDIT_BYTES;
+    agx_credit_grant(&call->out_granted, &call->out, AGX_CREDIT_ITEMS);
     agx_router_send_credit(rt, call);
 }

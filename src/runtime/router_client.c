@@ -248,7 +248,7 @@ static bool input_overflows(const struct agx_router *rt, const struct agx_router
     uint64_t taken = call->in_granted.bytes - AGX_CREDIT_BYTES;
 
     if (call->client->proto1)
-        return call->in.n >= call->in_granted.n || call->in.bytes >= call->in_granted.bytes;
+        return !agx_credit_left(&call->in_granted, &call->in);
     return call->in.bytes > taken && call->in.bytes - taken > rt->config.input_max;
 }
 
@@ -268,8 +268,7 @@ static void on_input(struct agx_router *rt, struct agx_client *c, struct agx_str
                               "more input was sent than the function takes");
         return;
     }
-    call->in.n++;
-    call->in.bytes += f[M_ITEM].raw.len;
+    agx_credit_count(&call->in, f[M_ITEM].raw.len);
     if (send_input(rt, call, AGX_STR("bidi_in"), &f[M_ITEM]) < 0)
         agx_router_call_abort(rt, call, AGX_STR("InputOverflow"),
                               "too much is waiting for the worker");
@@ -296,15 +295,10 @@ static void on_cancel(struct agx_router *rt, struct agx_client *c, struct agx_st
         agx_router_call_abort(rt, call, AGX_STR("Cancelled"), "remote call cancelled");
 }
 
-/* Totals only grow: an older credit that comes late says nothing new. */
 static void raise_credit(struct agx_router *rt, struct agx_router_call *call, uint64_t n,
                          uint64_t bytes)
 {
-    if (n <= call->out_granted.n && bytes <= call->out_granted.bytes)
-        return;
-    call->out_granted.n = AGX_MAX(call->out_granted.n, n);
-    call->out_granted.bytes = AGX_MAX(call->out_granted.bytes, bytes);
-    if (call->worker_owes && !call->done)
+    if (agx_credit_raise(&call->out_granted, n, bytes) && call->worker_owes && !call->done)
         agx_router_send_credit(rt, call);
 }
 

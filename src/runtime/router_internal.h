@@ -32,6 +32,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "codec/credit.h"
 #include "codec/mp_writer.h"
 #include "runtime/lane_hints.h"
 #include "runtime/router.h"
@@ -45,11 +46,6 @@ struct agx_kept {
     enum agx_remote_event ev;
     size_t len;
     uint8_t payload[];
-};
-
-/* Totals since the call began, of items and of bytes. */
-struct agx_window {
-    uint64_t n, bytes;
 };
 
 struct agx_router_call {
@@ -66,10 +62,10 @@ struct agx_router_call {
     uint64_t sent_seq;     /* of a session: of the last one sent, on whichever connection */
     uint64_t lost_seq;     /* of the last event that could not be kept; 0: none */
     uint64_t in_seq;       /* of the last input received */
-    struct agx_window out; /* sent by the worker */
-    struct agx_window out_granted;
-    struct agx_window in; /* sent by the client */
-    struct agx_window in_granted;
+    struct agx_credit out; /* sent by the worker */
+    struct agx_credit out_granted;
+    struct agx_credit in; /* sent by the client */
+    struct agx_credit in_granted;
     struct agx_kept *kept, **kept_last;
     struct agx_kept *unsent; /* (5): the first one; NULL: none */
     /* client->behind, while something is unsent */

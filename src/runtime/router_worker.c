@@ -59,10 +59,9 @@ static int on_item(struct agx_router *rt, struct agx_router_call *call, struct a
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent an item for a unary call");
     if (call->done)
         return 0;
-    if (call->out.n >= call->out_granted.n || call->out.bytes >= call->out_granted.bytes)
+    if (!agx_credit_left(&call->out_granted, &call->out))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "worker sent an item without credit");
-    call->out.n++;
-    call->out.bytes += value.len;
+    agx_credit_count(&call->out, value.len);
     agx_router_call_value(rt, call, value);
     if (!call->done)
         agx_router_call_grant(rt, call);
@@ -100,8 +99,7 @@ static void on_input_credit(struct agx_router *rt, struct agx_router_call *call,
 {
     if (call->done || call->kind != AGX_REMOTE_BIDI)
         return;
-    call->in_granted.n = AGX_MAX(call->in_granted.n, n);
-    call->in_granted.bytes = AGX_MAX(call->in_granted.bytes, bytes);
+    (void)agx_credit_raise(&call->in_granted, n, bytes);
     agx_router_send_input_credit(rt, call);
 }
 

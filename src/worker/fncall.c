@@ -104,8 +104,7 @@ int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_worker
     c->cancel_fd = -1;
     c->bytes.max = c->out.max = c->item.max = SIZE_MAX / 2;
     c->input.max = AGX_INPUT_MAX + AGX_MESSAGE_MAX;
-    c->out_granted = (struct agx_fn_window){ AGX_CREDIT_ITEMS, AGX_CREDIT_BYTES };
-    c->in_granted = c->out_granted;
+    c->out_granted = c->in_granted = (struct agx_credit)AGX_CREDIT_INIT;
     c->flags = f->flags;
     c->max = f->max > 0 ? (size_t)AGX_MIN(f->max, (uint64_t)AGX_MESSAGE_MAX) : AGX_MESSAGE_MAX;
     if (f->has_timeout)

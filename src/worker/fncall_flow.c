@@ -8,25 +8,18 @@
 
 #include "base/banned.h"
 
-static bool has_credit(const struct agx_fncall *c)
-{
-    return c->out_sent.n < c->out_granted.n && c->out_sent.bytes < c->out_granted.bytes;
-}
-
 /* Waits until an item of `size` bytes may go, and counts it. */
 static int take_credit(struct agx_fncall *c, size_t size)
 {
     int r = 0;
 
     (void)pthread_mutex_lock(&c->lock);
-    while (!c->cancelled && !has_credit(c))
+    while (!c->cancelled && !agx_credit_left(&c->out_granted, &c->out_sent))
         (void)pthread_cond_wait(&c->changed, &c->lock);
-    if (c->cancelled) {
+    if (c->cancelled)
         r = AGX_FN_CANCELLED;
-    } else {
-        c->out_sent.n++;
-        c->out_sent.bytes += size;
-    }
+    else
+        agx_credit_count(&c->out_sent, size);
     (void)pthread_mutex_unlock(&c->lock);
     return r;
 }
@@ -50,7 +43,7 @@ int agx_fncall_op_emit(struct agx_fn_call *pub)
     return r;
 }
 
-static void send_credit(struct agx_fncall *c, struct agx_fn_window granted)
+static void send_credit(struct agx_fncall *c, struct agx_credit granted)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(AGX_FRAME_EXTRA);
     struct agx_mp_writer w;
@@ -89,21 +82,17 @@ static bool take_input(struct agx_fncall *c, struct agx_fn_value *ret)
         if (c->input.len == 0 && c->input.cap > AGX_FRAME_HELD_KEEP)
             agx_buf_done(&c->input);
     }
-    c->in_taken.n++;
-    c->in_taken.bytes += c->item.len;
-    if (c->in_granted.n - c->in_taken.n > AGX_CREDIT_ITEMS / 2 &&
-        c->in_granted.bytes > c->in_taken.bytes &&
-        c->in_granted.bytes - c->in_taken.bytes > AGX_CREDIT_BYTES / 2)
+    agx_credit_count(&c->in_taken, c->item.len);
+    if (!agx_credit_due(&c->in_granted, &c->in_taken, AGX_CREDIT_ITEMS))
         return false;
-    c->in_granted.n = c->in_taken.n + AGX_CREDIT_ITEMS;
-    c->in_granted.bytes = c->in_taken.bytes + AGX_CREDIT_BYTES;
+    agx_credit_grant(&c->in_granted, &c->in_taken, AGX_CREDIT_ITEMS);
     return !c->input_ended;
 }
 
 int agx_fncall_op_next(struct agx_fn_call *pub, struct agx_fn_value *ret)
 {
     struct agx_fncall *c = agx_fncall_of(pub);
-    struct agx_fn_window granted;
+    struct agx_credit granted;
     bool grant = false;
     int r = 1;
 
@@ -152,8 +141,7 @@ void agx_fncall_end_input(struct agx_fncall *c)
 void agx_fncall_credit(struct agx_fncall *c, uint64_t n, uint64_t bytes)
 {
     (void)pthread_mutex_lock(&c->lock);
-    c->out_granted.n = AGX_MAX(c->out_granted.n, n);
-    c->out_granted.bytes = AGX_MAX(c->out_granted.bytes, bytes);
+    (void)agx_credit_raise(&c->out_granted, n, bytes);
     (void)pthread_cond_broadcast(&c->changed);
     (void)pthread_mutex_unlock(&c->lock);
 }

@@ -12,15 +12,11 @@
 #include "worker/fncall.h"
 
 #include "base/buf.h"
+#include "codec/credit.h"
 #include "codec/frame.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-/* Items and bytes since the call began. */
-struct agx_fn_window {
-    uint64_t n, bytes;
-};
 
 struct agx_fncall {
     struct agx_fn_call pub; /* what the function sees; first, so that it is the same pointer */
@@ -52,8 +48,8 @@ struct agx_fncall {
     pthread_cond_t changed;
     bool cancelled, input_ended, overflow;
     int cancel_fd; /* -1: nobody asked for it */
-    struct agx_fn_window out_granted, out_sent;
-    struct agx_fn_window in_granted, in_taken;
+    struct agx_credit out_granted, out_sent;
+    struct agx_credit in_granted, in_taken;
     struct agx_buf input; /* raw values, one behind the other */
     size_t input_at;      /* the first that was not taken */
 };

@@ -6,6 +6,7 @@
  */
 #include "agentix/runtime.h"
 #include "client/session.h"
+#include "codec/credit.h"
 #include "codec/http1.h"
 #include "codec/remote_call.h"
 #include "codec/sio.h"

@@ -1,6 +1,8 @@
 /* router_world.c: see router_world.h. */
 #include "tests/support/router_world.h"
 
+#include "codec/credit.h"
+
 int conn_one, conn_two;
 
 static void on_emit(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,

@@ -1,4 +1,5 @@
 /* test_router_flow.c: items, credit, and queues that are full. */
+#include "codec/credit.h"
 #include "tests/support/router_world.h"
 
 TEST(stream_items_come_in_order_and_end_last)

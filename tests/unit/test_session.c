@@ -4,6 +4,7 @@
  */
 #include "agentix/runtime.h"
 #include "client/session.h"
+#include "codec/credit.h"
 #include "tests/support/peer.h"
 #include "tests/support/test.h"
 

@@ -6,7 +6,7 @@ from agentix.runtime.server._errors import INPUT, RUN
 from agentix.runtime.server._prepare import Validator
 from agentix.runtime.shared.rpc import Channel
 
-# The credit that a call begins with (codec/remote_call.h), and when to grant more.
+# The credit that a call begins with (codec/credit.h), and when to grant more.
 CREDIT_ITEMS, CREDIT_BYTES = 64, 49152
 
 
