@@ -101,8 +101,8 @@ log: { level: warn }
     def __init__(self, bench, config=""):
         world = bench.temporary_directory()
         options = ["--foreground", "--backend", f"fake:{world}"]
-        self.fake = bench.program("src/backend/agentix-fakeworld")
-        super().__init__(bench, bench.program("src/daemon/agentixd"), options, self.CONFIG + config)
+        self.fake = bench.program("tests/fake/agentix-fakeworld")
+        super().__init__(bench, bench.program("tests/fake/agentixd"), options, self.CONFIG + config)
         self.world = world
         self.socket = self.home / "run/agentix/agentixd.sock"
         bench.defer(self.end)

@@ -106,7 +106,7 @@ typedef void (*agx_backend_use_fn)(void *user, size_t part, const struct agx_use
 typedef void (*agx_backend_news_fn)(void *user, const char *sandbox_id);
 
 struct agx_backend_ops {
-    const char *name; /* "fake" */
+    const char *name; /* "native" */
     int (*start)(struct agx_backend *b, const struct agx_backend_request *q,
                  const struct agx_backend_hooks *hooks, void *user, struct agx_backend_op **ret_op,
                  struct agx_error **err);

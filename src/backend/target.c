@@ -1,14 +1,8 @@
 /* target.c: which backend a name stands for. */
 #include "backend/target.h"
 
-#include "backend/fake/fake.h"
 #include "base/buf.h"
 #include "base/banned.h"
-
-/* `target` is what stands behind the name and a colon; NULL: nothing. */
-typedef int (*open_fn)(struct agx_loop *l, const char *target,
-                       const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
-                       struct agx_error **err);
 
 static int open_docker(struct agx_loop *l, const char *target,
                        const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
@@ -34,35 +28,16 @@ static int open_native(struct agx_loop *l, const char *target,
     return agx_backend_native_open(l, setup->native, ret_backend, err);
 }
 
-static int open_fake(struct agx_loop *l, const char *target, const struct agx_backend_setup *setup,
-                     struct agx_backend **ret_backend, struct agx_error **err)
-{
-    struct agx_fake_config c = AGX_FAKE_CONFIG_INIT;
+const struct agx_backend_kind agx_backend_kind_native = { "native", "native", open_native };
+const struct agx_backend_kind agx_backend_kind_docker = { "docker", "docker[:HOST]", open_docker };
 
-    (void)setup;
-    /* The directory of whoever opens it may be any: a daemon's own is "/". */
-    if (!target || target[0] != '/')
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "the backend 'fake' needs a directory: fake:/absolute/path");
-    c.dir = target;
-    return agx_backend_fake_open(l, &c, ret_backend, err);
-}
-
-static const struct {
-    const char *name, *form; /* `form`: how people write it */
-    open_fn open;
-} kinds[] = {
-    { "native", "native", open_native },
-    { "docker", "docker[:HOST]", open_docker },
-    { "fake", "fake:DIR", open_fake },
-};
-
-static int refuse(const char *choice, struct agx_error **err)
+static int refuse(const struct agx_backend_kind *const *kinds, const char *choice,
+                  struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf forms = AGX_BUF_INIT(200);
 
-    for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++)
-        (void)!agx_buf_printf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i].form);
+    for (size_t i = 0; kinds[i]; i++)
+        (void)!agx_buf_printf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i]->form);
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no backend '%s'; there are: %.*s",
                          choice ? choice : "", AGX_STR_ARG(agx_buf_peek(&forms)));
 }
@@ -77,14 +52,15 @@ bool agx_backend_chosen(const char *choice, const char *name, const char **ret_t
     return true;
 }
 
-int agx_backend_open(struct agx_loop *l, const char *choice, const struct agx_backend_setup *setup,
+int agx_backend_open(struct agx_loop *l, const struct agx_backend_kind *const *kinds,
+                     const char *choice, const struct agx_backend_setup *setup,
                      struct agx_backend **ret_backend, struct agx_error **err)
 {
     const char *target = NULL;
 
-    for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++) {
-        if (agx_backend_chosen(choice, kinds[i].name, &target))
-            return kinds[i].open(l, target, setup, ret_backend, err);
+    for (size_t i = 0; kinds[i]; i++) {
+        if (agx_backend_chosen(choice, kinds[i]->name, &target))
+            return kinds[i]->open(l, target, setup, ret_backend, err);
     }
-    return refuse(choice, err);
+    return refuse(kinds, choice, err);
 }

@@ -1,4 +1,5 @@
 /* main.c: agentixd: options, environment, configuration file. */
+#include "daemon/backends.h"
 #include "daemon/daemon.h"
 
 #include <fcntl.h>
@@ -288,6 +289,7 @@ static int run(struct program *p, bool *ret_held, struct agx_error **err)
         .places = &p->places,
         .agbox = p->config.compat ? &p->agbox : NULL,
         .systemd = &p->systemd,
+        .backends = agx_daemon_backends,
         .docker = &p->docker,
         .docker_env = &p->docker_env,
         .native = &p->native,

@@ -100,7 +100,7 @@ static int open_backend(struct agx_parts *p, struct agx_error **err)
     native.puller = p->puller;
     native.tools.sandbox_home = sandbox_home(p);
     native.sources = p->sources;
-    r = agx_backend_open(p->loop, p->o->config->backend, &setup, &p->backend, err);
+    r = agx_backend_open(p->loop, p->o->backends, p->o->config->backend, &setup, &p->backend, err);
     return agx_native_setup_wrap(p->o->native, r, err);
 }
 

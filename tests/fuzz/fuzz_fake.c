@@ -3,8 +3,8 @@
  * rule is found again without a fault; what was read of a message lies within it. The first byte
  * of the input chooses between the two.
  */
-#include "backend/fake/msg.h"
-#include "backend/fake/rule.h"
+#include "tests/fake/msg.h"
+#include "tests/fake/rule.h"
 #include "tests/support/fuzz.h"
 
 static void script(struct agx_str text)

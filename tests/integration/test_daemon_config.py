@@ -52,6 +52,26 @@ def keys_of(text):
     return keys
 
 
+def test_help_and_version_need_nothing():
+    for option, words in (("--help", "usage: agentixd"), ("--version", "agentixd ")):
+        done = subprocess.run(
+            [PROGRAM, option],
+            env={},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(words)
+
+
+@pytest.mark.parametrize("options", [["--nonsense"], ["word"], ["--config"]])
+def test_wrong_options_are_told_with_status_2(place, options):
+    done = run(place, *options)
+    assert done.returncode == 2 and "--help" in done.stderr
+
+
 def test_the_printed_configuration_reads_back_as_the_same(place):
     place.configure(
         "backend: 'fake:/a b'\nallow_uids: [5]\nlog: {level: debug, keep: 9}\n"

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 from agxtest.control import call, check_health, open_channel
-from agxtest.daemon import PROGRAM, TIMEOUT_S, Place, can_connect, mode_of
+from agxtest.daemon import TIMEOUT_S, Place, can_connect, mode_of
 from agxtest.server import wait_for
 from google.protobuf import descriptor_pool
 from grpc_health.v1 import health_pb2
@@ -80,71 +79,6 @@ def test_what_was_accepted_is_there_after_a_kill(place):
 def test_a_backend_that_there_is_not_is_told(place, choice, words):
     done = place.call("--foreground", "--backend", choice)
     assert done.returncode == 1 and words in done.stderr
-
-
-# Without the right to make packet filters, whoever runs the tests.
-UNPRIVILEGED = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
-
-
-@pytest.mark.parametrize("options", [("--foreground",), ()], ids=["foreground", "background"])
-def test_docker_without_the_right_to_make_rules_does_not_start_and_says_what_helps(place, options):
-    done = place.call("--backend", "docker", *options, prefix=UNPRIVILEGED)
-    assert done.returncode == 1 and not place.run.exists()
-    assert re.fullmatch(
-        r"agentixd: .*CAP_NET_ADMIN.*: run it as root, or once 'sudo setcap cap_net_admin\+ep"
-        r" /.*/agentixd'\n",
-        done.stderr,
-    )
-
-
-@pytest.mark.parametrize("choice", ["", "native"])
-def test_native_where_it_cannot_run_says_what_helps_and_what_else_there_is(place, choice):
-    done = place.call("--backend", choice, prefix=UNPRIVILEGED)
-    assert done.returncode == 1 and not place.run.exists()
-    assert re.fullmatch(
-        r"agentixd: the backend 'native' cannot run here \('agentixd --backend docker' takes a"
-        r" Docker Engine instead\): .*run it as root.*\n",
-        done.stderr,
-    )
-
-
-def test_docker_without_agentix_init_does_not_start(place):
-    place.configure("docker: {isolation: off, init: /nonexistent/agentix-init}\n")
-    done = place.call("--foreground", "--backend", "docker")
-    assert done.returncode == 1 and not place.run.exists()
-    assert done.stderr == "agentixd: '/nonexistent/agentix-init' is no program\n"
-
-
-def test_docker_host_that_is_none_is_refused(place):
-    done = place.call("--foreground", "--backend", "docker:ssh://elsewhere")
-    assert done.returncode == 2 and "ssh://" in done.stderr
-
-
-def test_docker_is_served_before_any_engine_answers(place):
-    place.start("--backend", f"docker:unix://{place.top}/none.sock")
-    assert call(place.socket, "agentix.v1.ControlService/GetStats").backend == "docker"
-    made = call(
-        place.socket,
-        "agbox.v1.SandboxService/CreateSandbox",
-        sandbox_id="one-1",
-        create_spec={"image": "test"},
-    )
-    assert made.sandbox.sandbox_id == "one-1"
-
-
-def test_the_socket_of_its_engine_is_not_given_to_sandboxes(place):
-    path = place.top / "engine.sock"
-    with socket.socket(socket.AF_UNIX) as engine:
-        engine.bind(str(path))
-        place.start("--backend", f"docker:unix://{path}")
-        with pytest.raises(grpc.RpcError) as refused:
-            call(
-                place.socket,
-                "agbox.v1.SandboxService/CreateSandbox",
-                create_spec={"image": "i", "mounts": [{"source": str(path), "target": "/x"}]},
-            )
-    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "is not given to sandboxes" in refused.value.details()
 
 
 def test_its_files_are_for_its_user_only(place):
@@ -341,26 +275,6 @@ def test_the_limit_of_open_files_is_raised(place):
         if line.startswith("Max open files"):
             soft, hard = line.split()[3:5]
             assert soft == hard
-
-
-def test_help_and_version_need_nothing():
-    for option, words in (("--help", "usage: agentixd"), ("--version", "agentixd ")):
-        done = subprocess.run(
-            [PROGRAM, option],
-            env={},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith(words)
-
-
-@pytest.mark.parametrize("options", [["--nonsense"], ["word"], ["--config"]])
-def test_wrong_options_are_told_with_status_2(place, options):
-    done = place.call(*options)
-    assert done.returncode == 2 and "--help" in done.stderr
 
 
 def test_a_path_too_long_for_a_socket_is_told(place):

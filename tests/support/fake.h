@@ -2,7 +2,7 @@
 #ifndef AGX_TESTS_FAKE_H
 #define AGX_TESTS_FAKE_H
 
-#include "backend/fake/fake.h"
+#include "tests/fake/fake.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "tests/support/backend.h"

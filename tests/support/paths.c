@@ -6,7 +6,7 @@
 const char test_path_init[] = TEST_BUILD "/src/init/agentix-init";
 const char test_path_unpack[] = TEST_BUILD "/src/image/agentix-unpack";
 const char test_path_forward[] = TEST_BUILD "/src/forward/agentix-forward";
-const char test_path_fakeworld[] = TEST_BUILD "/src/backend/agentix-fakeworld";
+const char test_path_fakeworld[] = TEST_BUILD "/tests/fake/agentix-fakeworld";
 const char test_path_stuck[] = TEST_BUILD "/tests/conformance/stuck";
 const char test_path_init_prog[] = TEST_BUILD "/tests/integration/init_prog";
 const char test_path_init_prog_glibc[] = TEST_BUILD "/tests/integration/init_prog_glibc";

@@ -21,7 +21,7 @@ from agxtest.world import World
 TIMEOUT_S = 60
 PROGRAM = os.environ.get("AGENTIXD", "agentixd")
 # The fake backend's sandboxes are in a process that outlives the daemon.
-WORLD = Path(PROGRAM).parent.parent / "backend" / "agentix-fakeworld"
+WORLD = Path(PROGRAM).with_name("agentix-fakeworld")
 MODES = ("agentix", "agbox")
 # Shorter than people want them: `stubborn` commands and missing answers cost the tests time.
 QUICK = {"exec": {"grace": "200ms"}, "retry": {"first": "10ms"}}

@@ -1,5 +1,5 @@
 /* fake_answer.c: what the world says, as hooks of the backend. */
-#include "backend/fake/fake_internal.h"
+#include "tests/fake/fake_internal.h"
 
 #include "base/banned.h"
 

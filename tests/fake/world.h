@@ -4,11 +4,11 @@
  * It lives in a process of its own (world_main.c) and knows its daemons as links that come and go:
  * an operation or exec whose link has gone runs on. Loop thread only.
  */
-#ifndef AGX_BACKEND_FAKE_WORLD_H
-#define AGX_BACKEND_FAKE_WORLD_H
+#ifndef AGX_TESTS_FAKE_WORLD_H
+#define AGX_TESTS_FAKE_WORLD_H
 
-#include "backend/fake/link.h"
-#include "backend/fake/rule.h"
+#include "tests/fake/link.h"
+#include "tests/fake/rule.h"
 #include "base/caplog.h"
 #include "base/map.h"
 

@@ -2,7 +2,7 @@
  * fake_reach.c: the way to the world: connect, start one where none listens, notice its
  * silence, come back.
  */
-#include "backend/fake/fake_internal.h"
+#include "tests/fake/fake_internal.h"
 
 #include "loop/child.h"
 

@@ -5,8 +5,8 @@
  * numbers of 8 bytes and strings with their length in front. Either side trusts the other and
  * checks all the same: a message that does not end where its fields end closes the connection.
  */
-#ifndef AGX_BACKEND_FAKE_MSG_H
-#define AGX_BACKEND_FAKE_MSG_H
+#ifndef AGX_TESTS_FAKE_MSG_H
+#define AGX_TESTS_FAKE_MSG_H
 
 #include "base/buf.h"
 

@@ -1,14 +1,15 @@
 /*
- * fake.h: a backend without sandboxes, for tests and benches: `--backend fake:DIR`.
+ * fake.h: a backend without sandboxes, for tests and benches: `--backend fake:DIR` of the agentixd
+ * that is built here (agentixd_fake.c).
  *
  * Its world is a process of its own, agentix-fakeworld, with a socket in DIR. It is started when
  * none runs there and outlives whoever started it. It keeps a journal of every effect, and does on
  * demand what real ones do: waits, failures, deaths. docs/design/backends.md has its script.
  */
-#ifndef AGX_BACKEND_FAKE_FAKE_H
-#define AGX_BACKEND_FAKE_FAKE_H
+#ifndef AGX_TESTS_FAKE_FAKE_H
+#define AGX_TESTS_FAKE_FAKE_H
 
-#include "backend/backend.h"
+#include "backend/target.h"
 
 struct agx_fake_config {
     const char *dir;     /* of the world; made, 0700, when it is not there */
@@ -20,6 +21,9 @@ struct agx_fake_config {
     {                                                                                              \
         .ping_ms = 30000, .retry_first_ms = 20, .retry_max_ms = 2000                               \
     }
+
+/* Its target is the directory. */
+extern const struct agx_backend_kind agx_backend_kind_fake;
 
 /* Returns at once; calls made before the world is reached wait for it. */
 int agx_backend_fake_open(struct agx_loop *l, const struct agx_fake_config *c,

@@ -1,5 +1,5 @@
 /* world.c: the fake world's links, messages, timers and journal. */
-#include "backend/fake/world.h"
+#include "tests/fake/world.h"
 
 #include "base/fd.h"
 #include "base/mem.h"

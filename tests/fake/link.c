@@ -4,7 +4,7 @@
  * Descriptors travel with the first byte of their message and arrive in its order, never after it;
  * so a queue on both sides is enough. A send never crosses the start of a message with descriptors.
  */
-#include "backend/fake/link.h"
+#include "tests/fake/link.h"
 
 #include "base/mem.h"
 #include "loop/uverr.h"

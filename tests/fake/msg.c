@@ -1,5 +1,5 @@
 /* msg.c: messages as bytes. */
-#include "backend/fake/msg.h"
+#include "tests/fake/msg.h"
 
 #include <endian.h>
 

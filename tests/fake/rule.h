@@ -9,8 +9,8 @@
  * The same actions stand in a sandbox's labels, without pattern: `fake.create: delay 50ms`. A label
  * wins over the script; of the script the newest rule that fits.
  */
-#ifndef AGX_BACKEND_FAKE_RULE_H
-#define AGX_BACKEND_FAKE_RULE_H
+#ifndef AGX_TESTS_FAKE_RULE_H
+#define AGX_TESTS_FAKE_RULE_H
 
 #include "core/pairs.h"
 #include "core/reconcile.h"

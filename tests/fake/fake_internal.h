@@ -1,9 +1,9 @@
 /* fake_internal.h: the object of the fake backend, which its files share. */
-#ifndef AGX_BACKEND_FAKE_INTERNAL_H
-#define AGX_BACKEND_FAKE_INTERNAL_H
+#ifndef AGX_TESTS_FAKE_INTERNAL_H
+#define AGX_TESTS_FAKE_INTERNAL_H
 
-#include "backend/fake/fake.h"
-#include "backend/fake/link.h"
+#include "tests/fake/fake.h"
+#include "tests/fake/link.h"
 #include "base/map.h"
 
 enum agx_fake_op_kind {

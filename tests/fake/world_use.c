@@ -1,5 +1,5 @@
 /* world_use.c: what sandboxes of the fake world use: always the same. */
-#include "backend/fake/world.h"
+#include "tests/fake/world.h"
 
 #include "core/use.h"
 

@@ -1,7 +1,7 @@
 /* fake_call.c: the calls of the fake backend, as messages to its world. */
-#include "backend/fake/fake_internal.h"
+#include "tests/fake/fake_internal.h"
 
-#include "backend/fake/rule.h"
+#include "tests/fake/rule.h"
 #include "base/mem.h"
 
 #include "base/banned.h"

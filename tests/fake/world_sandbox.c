@@ -9,7 +9,7 @@
  * CREATE makes the sandbox when it begins: one that fails or is cancelled leaves it for DELETE, as
  * real ones do. A sandbox with an operation refuses others, also when nobody waits for it any more.
  */
-#include "backend/fake/world.h"
+#include "tests/fake/world.h"
 
 #include "base/mem.h"
 

@@ -7,7 +7,7 @@
  *
  * Nothing runs: a command is a list of steps that command.c pretends. Its logs are real.
  */
-#include "backend/fake/world_exec.h"
+#include "tests/fake/world_exec.h"
 
 #include "base/mem.h"
 

@@ -1,9 +1,9 @@
 /* world_exec.h: one pretended command, between its life (world_exec.c) and its doings (command.c).
  */
-#ifndef AGX_BACKEND_FAKE_WORLD_EXEC_H
-#define AGX_BACKEND_FAKE_WORLD_EXEC_H
+#ifndef AGX_TESTS_FAKE_WORLD_EXEC_H
+#define AGX_TESTS_FAKE_WORLD_EXEC_H
 
-#include "backend/fake/world.h"
+#include "tests/fake/world.h"
 #include "core/text.h"
 
 enum world_exec_state { EXEC_WAITING, EXEC_RUNNING, EXEC_ENDED, EXEC_LOST };

@@ -5,10 +5,10 @@
  * It may be written to before it is connected; what was written leaves at the end of the turn, all
  * of it in as few system calls as descriptors allow.
  */
-#ifndef AGX_BACKEND_FAKE_LINK_H
-#define AGX_BACKEND_FAKE_LINK_H
+#ifndef AGX_TESTS_FAKE_LINK_H
+#define AGX_TESTS_FAKE_LINK_H
 
-#include "backend/fake/msg.h"
+#include "tests/fake/msg.h"
 #include "loop/loop.h"
 
 struct agx_fake_link;

@@ -1,5 +1,5 @@
 /* rule.c: the script of the fake world, from text to what happens. */
-#include "backend/fake/rule.h"
+#include "tests/fake/rule.h"
 
 #include "base/duration.h"
 #include "base/mem.h"

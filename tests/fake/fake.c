@@ -8,7 +8,7 @@
  *  (3) an exec outlives a connection: it is asked for again, and only a world that does not know
  *      it, or cannot be reached, ends it.
  */
-#include "backend/fake/fake_internal.h"
+#include "tests/fake/fake_internal.h"
 
 #include "base/mem.h"
 
@@ -158,7 +158,7 @@ void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user)
     agx_fake_drop_link(f);
 }
 
-/* Beside this program when both are installed, or in its place of the build tree. */
+/* Beside this program. */
 static char *find_program(void)
 {
     char self[4096], *path = NULL;
@@ -170,12 +170,7 @@ static char *find_program(void)
     if (!slash)
         return NULL;
     *slash = '\0';
-    if (asprintf(&path, "%s/agentix-fakeworld", self) < 0)
-        return NULL;
-    if (access(path, X_OK) == 0)
-        return path;
-    free(path);
-    return asprintf(&path, "%s/../backend/agentix-fakeworld", self) < 0 ? NULL : path;
+    return asprintf(&path, "%s/agentix-fakeworld", self) < 0 ? NULL : path;
 }
 
 static int prepare_paths(struct agx_fake *f, const struct agx_fake_config *c,
@@ -222,3 +217,19 @@ int agx_backend_fake_open(struct agx_loop *l, const struct agx_fake_config *c,
     *ret_backend = &f->base;
     return 0;
 }
+
+static int open_kind(struct agx_loop *l, const char *target, const struct agx_backend_setup *setup,
+                     struct agx_backend **ret_backend, struct agx_error **err)
+{
+    struct agx_fake_config c = AGX_FAKE_CONFIG_INIT;
+
+    (void)setup;
+    /* The directory of whoever opens it may be any: a daemon's own is "/". */
+    if (!target || target[0] != '/')
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "the backend 'fake' needs a directory: fake:/absolute/path");
+    c.dir = target;
+    return agx_backend_fake_open(l, &c, ret_backend, err);
+}
+
+const struct agx_backend_kind agx_backend_kind_fake = { "fake", "fake:DIR", open_kind };

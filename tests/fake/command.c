@@ -10,7 +10,7 @@
  *
  * Everything else ends with 127 and a message, a path with a slash at its end with 126.
  */
-#include "backend/fake/world_exec.h"
+#include "tests/fake/world_exec.h"
 
 #include "base/mem.h"
 
