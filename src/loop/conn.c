@@ -55,7 +55,7 @@ static void update_poll(struct agx_conn *c)
         return;
     if (may_read(c))
         want |= UV_READABLE;
-    if (c->out.len > c->out_at && !c->in_dirty)
+    if (c->out.len > c->out_at && !agx_list_has(&c->dirty))
         want |= UV_WRITABLE;
     if (want == c->events)
         return;

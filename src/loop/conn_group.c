@@ -27,21 +27,15 @@ void agx_conn_group_released(struct agx_conn_group *g)
 
 void agx_conn_group_mark(struct agx_conn *c)
 {
-    if (c->in_dirty || c->state == CONN_CLOSED)
-        return;
-    c->in_dirty = true;
-    c->dirty_next = c->group->dirty;
-    c->group->dirty = c;
+    if (!agx_list_has(&c->dirty) && c->state != CONN_CLOSED)
+        agx_list_push_front(&c->group->dirty, &c->dirty);
 }
 
 void agx_conn_group_add(struct agx_conn *c)
 {
     struct agx_conn_group *g = c->group;
 
-    c->next = g->all;
-    if (c->next)
-        c->next->prev = c;
-    g->all = c;
+    agx_list_push_front(&g->all, &c->node);
     if (g->count++ == 0)
         uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, also paused */
     g->n_open++;
@@ -51,18 +45,8 @@ void agx_conn_group_remove(struct agx_conn *c)
 {
     struct agx_conn_group *g = c->group;
 
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        g->all = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-    for (struct agx_conn **at = &g->dirty; c->in_dirty && *at; at = &(*at)->dirty_next) {
-        if (*at == c) {
-            *at = c->dirty_next;
-            break;
-        }
-    }
+    agx_list_remove(&c->node);
+    agx_list_remove(&c->dirty);
     if (--g->count == 0)
         uv_unref((uv_handle_t *)&g->prepare);
 }
@@ -71,14 +55,12 @@ void agx_conn_group_remove(struct agx_conn *c)
  * next pass, so that this one ends. */
 static void flush_dirty(struct agx_conn_group *g)
 {
-    struct agx_conn *c = g->dirty, *next;
+    struct agx_list pass = { 0 };
+    struct agx_conn *c;
 
-    g->dirty = NULL;
-    for (; c; c = next) {
-        next = c->dirty_next;
-        c->in_dirty = false;
+    agx_list_move(&pass, &g->dirty);
+    while ((c = AGX_LIST_TAKE(&pass, struct agx_conn, dirty)))
         agx_conn_turn(c);
-    }
 }
 
 static void on_again(uv_idle_t *h)
@@ -93,9 +75,9 @@ static void on_prepare(uv_prepare_t *h)
     struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);
 
     flush_dirty(g);
-    if (g->dirty)
+    if (!agx_list_is_empty(&g->dirty))
         flush_dirty(g);
-    if (g->dirty)
+    if (!agx_list_is_empty(&g->dirty))
         (void)uv_idle_start(&g->again, on_again);
     else
         (void)uv_idle_stop(&g->again);
@@ -155,10 +137,8 @@ struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g)
 {
     if (!g)
         return NULL;
-    for (struct agx_conn *c = g->all, *next; c; c = next) {
-        next = c->next;
+    AGX_LIST_FOR_EACH (struct agx_conn, c, &g->all, node)
         agx_conn_abort(c, NULL);
-    }
     uv_close((uv_handle_t *)&g->prepare, on_prepare_closed);
     uv_close((uv_handle_t *)&g->check, on_check_closed);
     uv_close((uv_handle_t *)&g->again, on_again_closed);

@@ -2,6 +2,7 @@
 #ifndef AGX_LOOP_CONN_INTERNAL_H
 #define AGX_LOOP_CONN_INTERNAL_H
 
+#include "base/list.h"
 #include "loop/conn.h"
 
 #include <uv.h>
@@ -22,7 +23,6 @@ struct agx_conn {
     bool eof;          /* the peer's direction has ended */
     bool mute;         /* the peer has closed: what we send is dropped, what it sent is read */
     bool looked;       /* the deadline has passed, and what had come by then is read next */
-    bool in_dirty;     /* in the group's list of those to look at in this turn */
     uint64_t due_ms;   /* deadline in loop time, 0: none */
     uint64_t armed_ms; /* when the timer fires: not after due_ms */
     struct agx_buf held;
@@ -32,8 +32,8 @@ struct agx_conn {
     unsigned n_open; /* handles */
     uv_poll_t poll;
     uv_timer_t timer;
-    struct agx_conn *dirty_next;
-    struct agx_conn *prev, *next; /* all of the group */
+    struct agx_list_node dirty; /* among the group's that are looked at in this turn */
+    struct agx_list_node node;  /* in the group's `all` */
 };
 
 struct agx_conn_group {
@@ -44,7 +44,7 @@ struct agx_conn_group {
     uv_check_t check;     /* sends what the turn's reads have queued */
     uv_idle_t again;      /* keeps the loop from sleeping while somebody is still in `dirty` */
     unsigned n_open;      /* handles, and connections */
-    struct agx_conn *all, *dirty;
+    struct agx_list all, dirty; /* of struct agx_conn, the latest first */
     size_t count;
 };
 

@@ -25,10 +25,6 @@
 
 #include "base/banned.h"
 
-struct job_list {
-    struct agx_job *head, **tail;
-};
-
 struct worker {
     struct agx_pool *pool;
     pthread_t thread;
@@ -51,43 +47,13 @@ struct agx_pool {
     unsigned n_threads;
 
     pthread_mutex_t lock;
-    pthread_cond_t work; /* the queue has grown, or `quit` */
-    struct job_list queue, finished;
+    pthread_cond_t work;             /* the queue has grown, or `quit` */
+    struct agx_list queue, finished; /* of struct agx_job */
     size_t n_queued;
     bool quit, abandoned;
     unsigned refs;
     struct worker workers[];
 };
-
-static void list_push(struct job_list *list, struct agx_job *j)
-{
-    j->next = NULL;
-    *list->tail = j;
-    list->tail = &j->next;
-}
-
-static struct agx_job *list_pop(struct job_list *list)
-{
-    struct agx_job *j = list->head;
-
-    if (!j)
-        return NULL;
-    list->head = j->next;
-    if (!list->head)
-        list->tail = &list->head;
-    return j;
-}
-
-static void list_remove(struct job_list *list, struct agx_job *j)
-{
-    struct agx_job **at = &list->head;
-
-    while (*at != j)
-        at = &(*at)->next;
-    *at = j->next;
-    if (list->tail == &j->next)
-        list->tail = at;
-}
 
 static void pool_unref(struct agx_pool *p)
 {
@@ -107,7 +73,7 @@ static void pool_unref(struct agx_pool *p)
 static void finish_job(struct agx_pool *p, struct agx_job *j)
 {
     j->state = AGX_JOB_FINISHED;
-    list_push(&p->finished, j);
+    agx_list_push_back(&p->finished, &j->node);
     (void)uv_async_send(&p->wake);
 }
 
@@ -142,9 +108,9 @@ static void *thread_main(void *arg)
     (void)pthread_setname_np(pthread_self(), p->name);
     pthread_mutex_lock(&p->lock);
     for (;;) {
-        while (!p->queue.head && !p->quit)
+        while (agx_list_is_empty(&p->queue) && !p->quit)
             pthread_cond_wait(&p->work, &p->lock);
-        j = list_pop(&p->queue);
+        j = AGX_LIST_TAKE(&p->queue, struct agx_job, node);
         if (!j)
             break;
         p->n_queued--;
@@ -193,16 +159,15 @@ static void end_pool(struct agx_pool *p)
 /* Tells the owners of the jobs that have finished. */
 static void deliver(struct agx_pool *p)
 {
-    struct agx_job *j, *next;
+    struct agx_list finished = { 0 };
+    struct agx_job *j;
 
     pthread_mutex_lock(&p->lock);
-    j = AGX_TAKE_PTR(p->finished.head);
-    p->finished.tail = &p->finished.head;
+    agx_list_move(&finished, &p->finished);
     pthread_mutex_unlock(&p->lock);
-    for (; j; j = next) {
+    while ((j = AGX_LIST_TAKE(&finished, struct agx_job, node))) {
         struct agx_error *error = AGX_TAKE_PTR(j->error);
 
-        next = j->next;
         j->state = AGX_JOB_IDLE;
         j->pool = NULL;
         p->in_flight--;
@@ -243,7 +208,7 @@ static void on_wake(uv_async_t *wake)
     if (!p->stopping || p->ended)
         return;
     pthread_mutex_lock(&p->lock);
-    idle = count_running(p) == 0 && !p->finished.head;
+    idle = count_running(p) == 0 && agx_list_is_empty(&p->finished);
     pthread_mutex_unlock(&p->lock);
     if (!idle)
         return;
@@ -332,8 +297,6 @@ int agx_pool_open(struct agx_loop *l, const struct agx_pool_config *c, struct ag
     p->loop = l;
     p->refs = 1;
     p->max_queued = c->max_queued;
-    p->queue.tail = &p->queue.head;
-    p->finished.tail = &p->finished.head;
     (void)snprintf(p->name, sizeof(p->name), "%s", c->name);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
@@ -352,7 +315,7 @@ int agx_pool_open(struct agx_loop *l, const struct agx_pool_config *c, struct ag
 /* Under the lock: it will not run. */
 static void drop_queued(struct agx_pool *p, struct agx_job *j)
 {
-    list_remove(&p->queue, j);
+    agx_list_remove(&j->node);
     p->n_queued--;
     (void)agx_error_set(&j->error, AGX_CANCELLED, "job '%s' was cancelled before its turn",
                         j->kind->name);
@@ -361,6 +324,8 @@ static void drop_queued(struct agx_pool *p, struct agx_job *j)
 
 void agx_pool_stop(struct agx_pool *p, uint64_t deadline_ms, agx_done_fn stopped, void *user)
 {
+    struct agx_job *j;
+
     agx_loop_assert(p->loop);
     assert(!p->stopping);
     p->stopping = true;
@@ -369,14 +334,12 @@ void agx_pool_stop(struct agx_pool *p, uint64_t deadline_ms, agx_done_fn stopped
     update_ref(p);
     (void)uv_timer_start(&p->deadline, on_deadline, deadline_ms, 0);
     pthread_mutex_lock(&p->lock);
-    while (p->queue.head)
-        drop_queued(p, p->queue.head);
+    while ((j = AGX_LIST_FIRST(&p->queue, struct agx_job, node)))
+        drop_queued(p, j);
     (void)uv_async_send(&p->wake);
     pthread_mutex_unlock(&p->lock);
     quit_threads(p);
     for (unsigned i = 0; i < p->n_threads; i++) {
-        struct agx_job *j;
-
         pthread_mutex_lock(&p->lock);
         j = p->workers[i].running;
         pthread_mutex_unlock(&p->lock);
@@ -399,7 +362,7 @@ int agx_job_start(struct agx_job *j, struct agx_pool *p, struct agx_error **err)
         j->pool = p;
         j->state = AGX_JOB_QUEUED;
         j->cancelled = false;
-        list_push(&p->queue, j);
+        agx_list_push_back(&p->queue, &j->node);
         p->n_queued++;
         pthread_cond_signal(&p->work);
     }

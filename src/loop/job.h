@@ -8,6 +8,7 @@
 #ifndef AGX_LOOP_JOB_H
 #define AGX_LOOP_JOB_H
 
+#include "base/list.h"
 #include "loop/loop.h"
 
 struct agx_job;
@@ -29,7 +30,7 @@ struct agx_job {
     const struct agx_job_kind *kind;
     /* What follows belongs to the pool. */
     struct agx_pool *pool;
-    struct agx_job *next;
+    struct agx_list_node node; /* in `queue` or `finished` of the pool */
     enum { AGX_JOB_IDLE, AGX_JOB_QUEUED, AGX_JOB_RUNNING, AGX_JOB_FINISHED } state;
     bool cancelled;
     struct agx_error *error;

@@ -2,13 +2,14 @@
  * loop.c: the event loop, its thread, and the way in from other threads.
  *
  * Invariants:
- *  (1) `queue` and `tail` are touched under `lock`; all else by the owner's thread only.
+ *  (1) `queue` is touched under `lock`; all else by the owner's thread only.
  *  (2) uv_async_send() coalesces, so one wake-up takes the whole queue. What is posted meanwhile
  *      wakes the loop again: a function that posts itself cannot starve the loop.
  *  (3) `wake` is unreferenced, so an idle loop ends.
  */
 #include "loop/loop.h"
 
+#include "base/list.h"
 #include "loop/uverr.h"
 
 #include <assert.h>
@@ -18,7 +19,7 @@
 #include "base/banned.h"
 
 struct post {
-    struct post *next;
+    struct agx_list_node node;
     void (*fn)(void *user);
     void *user;
 };
@@ -28,25 +29,22 @@ struct agx_loop {
     uv_async_t wake;
     pthread_t owner;
     pthread_mutex_t lock;
-    struct post *queue, **tail;
+    struct agx_list queue; /* of struct post */
 };
 
 /* Runs what is queued now. Returns how many functions that were. */
 static size_t drain(struct agx_loop *l)
 {
+    struct agx_list queue = { 0 };
     struct post *p;
     size_t n = 0;
 
     pthread_mutex_lock(&l->lock);
-    p = AGX_TAKE_PTR(l->queue);
-    l->tail = &l->queue;
+    agx_list_move(&queue, &l->queue);
     pthread_mutex_unlock(&l->lock);
-    while (p) {
-        struct post *next = p->next;
-
+    while ((p = AGX_LIST_TAKE(&queue, struct post, node))) {
         p->fn(p->user);
         free(p);
-        p = next;
         n++;
     }
     return n;
@@ -77,7 +75,6 @@ int agx_loop_open(struct agx_loop **ret_loop, struct agx_error **err)
     }
     uv_unref((uv_handle_t *)&l->wake);
     l->owner = pthread_self();
-    l->tail = &l->queue;
     pthread_mutex_init(&l->lock, NULL);
     *ret_loop = l;
     return 0;
@@ -113,8 +110,7 @@ int agx_loop_post(struct agx_loop *l, void (*fn)(void *user), void *user)
         return -AGX_RESOURCE_EXHAUSTED;
     *p = (struct post){ .fn = fn, .user = user };
     pthread_mutex_lock(&l->lock);
-    *l->tail = p;
-    l->tail = &p->next;
+    agx_list_push_back(&l->queue, &p->node);
     (void)uv_async_send(&l->wake); /* under the lock: `wake` is open as long as we hold it */
     pthread_mutex_unlock(&l->lock);
     return 0;
