@@ -43,26 +43,8 @@ void fetch_released(struct agx_fetch *f)
 
 void fetch_tell(struct fetch_transfer *t)
 {
-    if (t->told)
-        return;
-    t->told = true;
-    t->told_next = NULL;
-    *t->fetch->told_last = t;
-    t->fetch->told_last = &t->told_next;
-}
-
-static void untell(struct fetch_transfer *t)
-{
-    struct fetch_transfer **at = &t->fetch->told_first;
-
-    if (!t->told)
-        return;
-    t->told = false;
-    while (*at != t)
-        at = &(*at)->told_next;
-    *at = t->told_next;
-    if (t->fetch->told_last == &t->told_next)
-        t->fetch->told_last = at;
+    if (!agx_list_has(&t->told))
+        agx_list_push_back(&t->fetch->told, &t->told);
 }
 
 /* The next transfer that libcurl is done with; false: there is none. */
@@ -83,21 +65,19 @@ static bool next_ended(struct agx_fetch *f, struct fetch_transfer **ret_t, CURLc
 
 void fetch_settle(struct agx_fetch *f)
 {
-    struct fetch_transfer *t = NULL;
+    struct fetch_transfer *t;
     CURLcode result;
 
     assert(!f->inside);
     /* What came before what ended: an answer's last bytes and its end often come together. */
     while (!f->closing) {
-        if (f->told_first) {
-            t = f->told_first;
-            untell(t);
+        t = AGX_LIST_TAKE(&f->told, struct fetch_transfer, told);
+        if (t)
             t->kind->news(t);
-        } else if (next_ended(f, &t, &result)) {
+        else if (next_ended(f, &t, &result))
             t->kind->ended(t, result);
-        } else {
+        else
             return;
-        }
     }
 }
 
@@ -226,7 +206,6 @@ int agx_fetch_open(struct agx_loop *l, const struct agx_fetch_config *config,
     assert(config->where.base && config->connections_max > 0 && config->idle_max > 0);
     f->loop = l;
     f->n_open = 1;
-    f->told_last = &f->told_first;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(f);
         return agx_error_set(err, AGX_INTERNAL, "start libcurl");
@@ -253,12 +232,14 @@ static void on_timer_closed(uv_handle_t *h)
 
 struct agx_fetch *agx_fetch_close(struct agx_fetch *f)
 {
+    struct fetch_transfer *t;
+
     if (!f)
         return NULL;
     agx_loop_assert(f->loop);
     assert(!f->inside && !f->closing);
-    while (f->transfers)
-        f->transfers->kind->drop(f->transfers);
+    while ((t = AGX_LIST_FIRST(&f->transfers, struct fetch_transfer, node)))
+        t->kind->drop(t);
     f->closing = true;
     (void)curl_multi_cleanup(f->multi); /* and with it every watch */
     uv_close((uv_handle_t *)&f->timer, on_timer_closed);
@@ -343,11 +324,7 @@ int fetch_begin(struct fetch_transfer *t, struct agx_error **err)
     if (m != CURLM_OK)
         return agx_error_set(err, m == CURLM_OUT_OF_MEMORY ? AGX_RESOURCE_EXHAUSTED : AGX_INTERNAL,
                              "start a request: %s", curl_multi_strerror(m));
-    t->prev = NULL;
-    t->next = f->transfers;
-    if (t->next)
-        t->next->prev = t;
-    f->transfers = t;
+    agx_list_push_front(&f->transfers, &t->node);
     return 0;
 }
 
@@ -356,13 +333,8 @@ void fetch_remove(struct fetch_transfer *t)
     struct agx_fetch *f = t->fetch;
 
     assert(!f->inside);
-    untell(t);
-    if (t->prev)
-        t->prev->next = t->next;
-    else
-        f->transfers = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
+    agx_list_remove(&t->told);
+    agx_list_remove(&t->node);
     (void)curl_multi_remove_handle(f->multi, t->easy);
 }
 

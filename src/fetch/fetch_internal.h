@@ -2,6 +2,7 @@
 #ifndef AGX_FETCH_FETCH_INTERNAL_H
 #define AGX_FETCH_FETCH_INTERNAL_H
 
+#include "base/list.h"
 #include "fetch/fetch.h"
 
 #include <curl/curl.h>
@@ -23,10 +24,9 @@ struct fetch_transfer_kind {
 struct fetch_transfer {
     const struct fetch_transfer_kind *kind;
     struct agx_fetch *fetch;
-    CURL *easy;                         /* NULL: not with libcurl any more */
-    struct fetch_transfer *prev, *next; /* all of the fetch */
-    struct fetch_transfer *told_next;
-    bool told;
+    CURL *easy;                 /* NULL: not with libcurl any more */
+    struct agx_list_node node;  /* among all of the fetch */
+    struct agx_list_node told;  /* among those whose news() is due */
     char text[CURL_ERROR_SIZE]; /* what libcurl says of its failure */
 };
 
@@ -39,8 +39,7 @@ struct agx_fetch {
     bool closing;    /* nothing of libcurl's is left */
     unsigned n_open; /* handles on the loop, those of transfers too, and the fetch itself */
     uv_timer_t timer;
-    struct fetch_transfer *transfers;
-    struct fetch_transfer *told_first, **told_last;
+    struct agx_list transfers, told; /* of struct fetch_transfer */
 };
 
 /* Makes an easy handle for `path` of the server, with all that every request has, and gives it to

@@ -28,10 +28,7 @@ struct agx_rpc_call *agx_rpc_call_new(struct agx_rpc_link *l, int32_t stream)
     agx_rpc_headers_init(&c->trailers, AGX_RPC_TRAILERS_MAX);
     agx_grpc_decoder_init(&c->decoder, l->host->config.message_max);
     c->in.max = c->out.max = l->host->config.conn_bytes_max;
-    c->next = l->calls;
-    if (c->next)
-        c->next->prev = c;
-    l->calls = c;
+    agx_list_push_front(&l->calls, &c->node);
     l->n_calls++;
     l->host->stats.calls++;
     (void)agx_rpc_call_count(c);
@@ -44,12 +41,7 @@ void agx_rpc_call_free(struct agx_rpc_call *c)
 
     agx_rpc_call_wait(c, false);
     agx_heap_remove(&l->host->deadlines, &c->deadline);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        l->calls = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    agx_list_remove(&c->node);
     l->n_calls--;
     l->host->stats.calls--;
     l->bytes -= c->counted;

@@ -199,7 +199,7 @@ struct agx_rpc_client *agx_rpc_client_close(struct agx_rpc_client *c)
 {
     if (!c)
         return NULL;
-    assert(!c->replies);
+    assert(agx_list_is_empty(&c->replies));
     nghttp2_session_del(c->session);
     agx_buf_done(&c->out);
     agx_closep(&c->fd);
@@ -210,7 +210,7 @@ struct agx_rpc_client *agx_rpc_client_close(struct agx_rpc_client *c)
 static void lose(struct agx_rpc_client *c, const char *why)
 {
     c->lost = true;
-    for (struct agx_rpc_reply *r = c->replies; r; r = r->next)
+    AGX_LIST_FOR_EACH (struct agx_rpc_reply, r, &c->replies, node)
         end(r, AGX_UNAVAILABLE, agx_str_from(why));
 }
 
@@ -293,10 +293,7 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
     r->text.max = r->details.max = c->config.trailers_max;
     agx_rpc_headers_init(&r->headers, c->config.trailers_max);
     agx_grpc_decoder_init(&r->decoder, c->config.message_max);
-    r->next = c->replies;
-    if (r->next)
-        r->next->prev = r;
-    c->replies = r;
+    agx_list_push_front(&c->replies, &r->node);
     c->refused = false;
     rc = agx_rpc_reply_submit(r, q, err);
     if (rc < 0) {
@@ -310,7 +307,7 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
 
 bool agx_rpc_client_refused(const struct agx_rpc_client *c)
 {
-    return c->refused && !c->replies;
+    return c->refused && agx_list_is_empty(&c->replies);
 }
 
 static void cancel(struct agx_rpc_reply *r)
@@ -385,12 +382,7 @@ struct agx_rpc_reply *agx_rpc_reply_close(struct agx_rpc_reply *r)
     if (!r)
         return NULL;
     cancel(r);
-    if (r->prev)
-        r->prev->next = r->next;
-    else
-        r->client->replies = r->next;
-    if (r->next)
-        r->next->prev = r->prev;
+    agx_list_remove(&r->node);
     agx_buf_done(&r->request);
     agx_buf_done(&r->in);
     agx_buf_done(&r->text);

@@ -7,6 +7,7 @@
 #ifndef AGX_RPC_CLIENT_INTERNAL_H
 #define AGX_RPC_CLIENT_INTERNAL_H
 
+#include "base/list.h"
 #include "codec/grpc_frame.h"
 #include "rpc/client.h"
 #include "rpc/headers.h"
@@ -17,15 +18,15 @@ struct agx_rpc_client {
     nghttp2_session *session;
     struct agx_buf out; /* what the socket has not taken yet */
     bool lost;
-    bool refused; /* the server has not begun with the call that ended last */
-    struct agx_rpc_reply *replies;
+    bool refused;            /* the server has not begun with the call that ended last */
+    struct agx_list replies; /* of struct agx_rpc_reply */
 };
 
 struct agx_rpc_reply {
     struct agx_rpc_client *client;
-    struct agx_rpc_reply *prev, *next;
-    int32_t stream;         /* 0: it never began, or is closed */
-    struct agx_buf request; /* what nghttp2 has not taken yet, from request_at on */
+    struct agx_list_node node; /* in client->replies */
+    int32_t stream;            /* 0: it never began, or is closed */
+    struct agx_buf request;    /* what nghttp2 has not taken yet, from request_at on */
     size_t request_at;
     bool more;       /* messages may be added to the request */
     bool deferred;   /* nghttp2 waits for them */

@@ -6,6 +6,7 @@
  */
 #include "rpc/health.h"
 
+#include "base/list.h"
 #include "base/map.h"
 #include "base/uuid.h"
 #include "rpc/server.h"
@@ -21,12 +22,12 @@ struct watcher {
     char *service;        /* owned */
     enum agx_health told; /* the last status that was sent */
     bool told_any, full;  /* `full`: there has to be a pause */
-    struct watcher *prev, *next;
+    struct agx_list_node node;
 };
 
 struct agx_rpc_health {
-    struct agx_map services; /* name -> a value of `states` */
-    struct watcher *watchers;
+    struct agx_map services;  /* name -> a value of `states` */
+    struct agx_list watchers; /* of struct watcher */
 };
 
 /* What the map's values point to. */
@@ -63,12 +64,7 @@ static void check(void *service, struct agx_rpc_call *call, struct agx_str reque
 
 static void watcher_free(struct watcher *w)
 {
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        w->health->watchers = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+    agx_list_remove(&w->node);
     free(w->service);
     free(w);
 }
@@ -128,10 +124,7 @@ static void watch(void *service, struct agx_rpc_call *call, struct agx_str reque
     }
     w->health = h;
     w->call = call;
-    w->next = h->watchers;
-    if (w->next)
-        w->next->prev = w;
-    h->watchers = w;
+    agx_list_push_front(&h->watchers, &w->node);
     agx_rpc_call_watch(call, &watch_ops, w);
     tell(w);
 }
@@ -172,10 +165,8 @@ int agx_rpc_health_set(struct agx_rpc_health *h, struct agx_str service, bool se
 
     if (agx_map_put(&h->services, service, state, NULL) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a service's health");
-    for (struct watcher *w = h->watchers, *next; w; w = next) {
-        next = w->next;
+    AGX_LIST_FOR_EACH (struct watcher, w, &h->watchers, node)
         tell(w);
-    }
     return 0;
 }
 

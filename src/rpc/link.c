@@ -293,12 +293,14 @@ int agx_rpc_link_new(struct agx_rpc_host *h, const struct agx_rpc_peer *peer, vo
 
 struct agx_rpc_link *agx_rpc_link_free(struct agx_rpc_link *l)
 {
+    struct agx_rpc_call *c;
+
     if (!l)
         return NULL;
     l->busy = true; /* nothing that a handler says now leads anywhere */
     l->failed = true;
-    while (l->calls)
-        agx_rpc_call_closed(l->calls, AGX_CANCELLED);
+    while ((c = AGX_LIST_FIRST(&l->calls, struct agx_rpc_call, node)))
+        agx_rpc_call_closed(c, AGX_CANCELLED);
     nghttp2_session_del(l->session);
     l->host->stats.conns--;
     free(l);
@@ -356,7 +358,7 @@ bool agx_rpc_link_writable(struct agx_rpc_link *l)
     if (l->n_waiting == 0)
         return false;
     l->busy = true; /* invariant 1; and no call is freed under our feet */
-    for (struct agx_rpc_call *c = l->calls; c; c = c->next) {
+    AGX_LIST_FOR_EACH (struct agx_rpc_call, c, &l->calls, node) {
         if (!c->waiting || agx_rpc_call_queued(c) >= l->host->config.stream_high)
             continue;
         agx_rpc_call_wait(c, false);
@@ -373,7 +375,7 @@ void agx_rpc_link_deliver(struct agx_rpc_link *l)
 {
     l->later = false;
     l->busy = true;
-    for (struct agx_rpc_call *c = l->calls; c; c = c->next)
+    AGX_LIST_FOR_EACH (struct agx_rpc_call, c, &l->calls, node)
         agx_rpc_call_deliver(c);
     l->busy = false;
 }
@@ -414,8 +416,7 @@ void agx_rpc_link_drain(struct agx_rpc_link *l)
 void agx_rpc_link_end_calls(struct agx_rpc_link *l, bool endless_only)
 {
     l->busy = true;
-    for (struct agx_rpc_call *c = l->calls, *next; c; c = next) {
-        next = c->next;
+    AGX_LIST_FOR_EACH (struct agx_rpc_call, c, &l->calls, node) {
         if (!c->finished && (!endless_only || (c->entry && c->entry->method->endless)))
             agx_rpc_call_end(c, AGX_UNAVAILABLE, "the server is shutting down");
     }

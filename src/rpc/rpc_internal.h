@@ -11,6 +11,7 @@
 #define AGX_RPC_INTERNAL_H
 
 #include "base/heap.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "codec/grpc_frame.h"
 #include "rpc/guard.h"
@@ -57,7 +58,7 @@ struct agx_rpc_link {
     bool draining; /* takes no more calls */
     bool failed;   /* HTTP/2 cannot go on */
     struct agx_rpc_guard resets, controls;
-    struct agx_rpc_call *calls; /* all streams that are open */
+    struct agx_list calls; /* of struct agx_rpc_call: all streams that are open */
     size_t n_calls, n_waiting;
     void *io; /* the host's */
 };
@@ -87,7 +88,7 @@ void agx_rpc_link_end_calls(struct agx_rpc_link *l, bool endless_only);
 
 struct agx_rpc_call {
     struct agx_rpc_link *link;
-    struct agx_rpc_call *prev, *next;
+    struct agx_list_node node; /* in link->calls */
     int32_t stream;
     const struct agx_rpc_entry *entry;
     const struct agx_rpc_call_ops *ops; /* NULL: nobody watches */

@@ -14,6 +14,7 @@
  */
 #include "rpc/server.h"
 
+#include "base/list.h"
 #include "base/log.h"
 #include "loop/conn.h"
 #include "loop/listener.h"
@@ -33,7 +34,7 @@ struct peer {
     bool stalled;
     bool closing;
     bool asked; /* for a sign of life */
-    struct peer *prev, *next;
+    struct agx_list_node node;
 };
 
 struct door {
@@ -45,7 +46,7 @@ struct agx_rpc_server {
     struct agx_rpc_host host;
     struct agx_loop *loop;
     struct agx_conn_group *group;
-    struct peer *peers;
+    struct agx_list peers; /* of struct peer */
     struct door *doors;
     uv_timer_t deadlines;
     uint64_t armed_ms; /* when that fires; UINT64_MAX: not at all */
@@ -106,7 +107,7 @@ static void on_later(uv_idle_t *h)
 
     (void)uv_idle_stop(h);
     update_now(s);
-    for (struct peer *p = s->peers; p; p = p->next) {
+    AGX_LIST_FOR_EACH (struct peer, p, &s->peers, node) {
         if (!p->link->later)
             continue;
         agx_rpc_link_deliver(p->link);
@@ -205,12 +206,7 @@ static void on_closed(void *user, struct agx_error *error)
     update_now(s);
     p->closing = true;
     p->link = agx_rpc_link_free(p->link);
-    if (p->prev)
-        p->prev->next = p->next;
-    else
-        s->peers = p->next;
-    if (p->next)
-        p->next->prev = p->prev;
+    agx_list_remove(&p->node);
     free(p);
     ended(s);
 }
@@ -295,10 +291,7 @@ int agx_rpc_server_adopt(struct agx_rpc_server *s, int *take_fd, struct agx_erro
         free(p);
         return r;
     }
-    p->next = s->peers;
-    if (p->next)
-        p->next->prev = p;
-    s->peers = p;
+    agx_list_push_front(&s->peers, &p->node);
     agx_conn_deadline(p->conn, s->host.config.handshake_ms);
     turn(p); /* our SETTINGS */
     return 0;
@@ -355,7 +348,7 @@ static void close_handle(struct agx_rpc_server *s, uv_handle_t *h)
 /* After the last connection of a stopping server. */
 static void ended(struct agx_rpc_server *s)
 {
-    if (s->stage == SERVING || s->stage == GONE || s->peers)
+    if (s->stage == SERVING || s->stage == GONE || !agx_list_is_empty(&s->peers))
         return;
     s->stage = GONE;
     s->group = agx_conn_group_close(s->group);
@@ -387,7 +380,7 @@ static void on_stopper(uv_timer_t *t)
     struct agx_rpc_server *s = container_of(t, struct agx_rpc_server, stopper);
     uint64_t now = update_now(s), next = s->stop_ms;
 
-    for (struct peer *p = s->peers; p; p = p->next)
+    AGX_LIST_FOR_EACH (struct peer, p, &s->peers, node)
         advance(p, s->stage);
     if (s->stage == NOTICE)
         next = AGX_MIN(now + AGX_RPC_GOAWAY_MS, s->stop_ms);
