@@ -72,9 +72,7 @@ static void change_ended(struct agx_job *j, struct agx_error *error)
     struct agx_images *s = c->s;
 
     agx_error_propagate(&c->error, &error);
-    s->changes = c->next;
-    if (!s->changes)
-        s->changes_end = &s->changes;
+    agx_list_remove(&c->node);
     if (c->moved.len > 0 && !c->error)
         images_trash(s, &c->moved);
     s->users++; /* the end of a change may be that of the store */
@@ -94,7 +92,7 @@ static void change_refused(void *user)
 /* Begins the first change. */
 static void change_next(struct agx_images *s)
 {
-    struct change *c = s->changes;
+    struct change *c = AGX_LIST_FIRST(&s->changes, struct change, node);
 
     if (!c)
         return;
@@ -115,10 +113,8 @@ static void change_next(struct agx_images *s)
 void change_start(struct change *c, struct agx_images *s)
 {
     c->s = s;
-    c->next = NULL;
     c->refs.max = AGX_IMAGES_REFS_MAX;
-    *s->changes_end = c;
-    s->changes_end = &c->next;
+    agx_list_push_back(&s->changes, &c->node);
     if (!s->changing)
         change_next(s);
 }

@@ -271,8 +271,6 @@ int agx_images_open(struct agx_loop *l, const struct agx_images_config *c,
     s->config = *c;
     s->config.dir = NULL;
     s->dirfd = s->tmpfd = -1;
-    s->changes_end = &s->changes;
-    s->held_end = &s->held;
     agx_map_init(&s->images, seed);
     agx_map_init(&s->names, seed);
     agx_map_init(&s->layers, seed);

@@ -3,6 +3,7 @@
 #define AGX_IMAGE_IMAGES_INTERNAL_H
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/uuid.h"
 #include "image/blob.h"
@@ -24,7 +25,7 @@ struct layer {
     enum layer_state state;
     unsigned refs; /* images and intakes that have it */
     uint64_t size;
-    struct layer_op *waiters;
+    struct agx_list waiters; /* of struct layer_op */
 };
 
 /*
@@ -35,7 +36,7 @@ struct layer {
  */
 struct change {
     struct agx_job job;
-    struct change *next;
+    struct agx_list_node node; /* in `changes` or `held` of the store */
     struct agx_images *s;
     int (*begin)(struct change *c, struct agx_error **err);
     /* Brings memory up to date, or undoes what begin did there; owns `error`, and frees the change.
@@ -60,11 +61,11 @@ struct agx_images {
     struct agx_map names;  /* name -> the same, none */
     struct agx_map layers; /* diff id -> struct layer */
     struct agx_image *scratch;
-    struct change *changes, **changes_end; /* in the order of their turns */
-    bool changing;                         /* one is under way */
-    unsigned holds;                        /* while there are any, removals wait: */
-    struct change *held, **held_end;       /* they stand here, in their order */
-    unsigned users;                        /* spools, intakes, imports and removals */
+    struct agx_list changes; /* of struct change, in the order of their turns */
+    bool changing;           /* one is under way */
+    unsigned holds;          /* while there are any, removals wait: */
+    struct agx_list held;    /* they stand here, in their order */
+    unsigned users;          /* spools, intakes, imports and removals */
     bool stopping;
     unsigned pools_left;
     agx_done_fn stopped;
@@ -149,8 +150,8 @@ struct agx_intake {
     struct agx_images *s;
     struct layer **held; /* each with a reference */
     size_t n_held;
-    struct layer_op *ops; /* under way */
-    unsigned n_busy;      /* operations that use the intake: it lives until they end */
+    struct agx_list ops; /* of struct layer_op: under way */
+    unsigned n_busy;     /* operations that use the intake: it lives until they end */
     bool freed;
 };
 
@@ -178,12 +179,10 @@ typedef void (*layer_done_fn)(void *user, const char *diff_id, struct agx_error 
 /* Takes the spool on success. */
 int layer_op_start(struct agx_intake *in, const struct layer_source *source, layer_done_fn done,
                    void *user, struct agx_error **err) AGX_MUST_CHECK;
-void layer_op_cancel(struct layer_op *op);
-/* Something has become of the layer that it waits for. */
-void layer_op_wake(struct layer_op *op);
-/* The next that waits for the same layer, and the next of the same intake. */
-struct layer_op *layer_op_next(const struct layer_op *op);
-struct layer_op *layer_op_sibling(const struct layer_op *op);
+/* Of an intake. */
+void layer_ops_cancel(struct agx_list *ops);
+/* Something has become of the layer that they wait for: none waits for that one any more. */
+void layer_ops_wake(struct agx_list *waiters);
 
 /* ---- spool.c ---- */
 

@@ -147,27 +147,20 @@ static void start(struct agx_images *s, char *ref, agx_images_removed_fn done, v
     op->done = done;
     op->user = user;
     s->users++;
-    if (s->holds == 0 || s->stopping) {
+    if (s->holds == 0 || s->stopping)
         change_start(&op->change, s);
-        return;
-    }
-    op->change.next = NULL;
-    *s->held_end = &op->change;
-    s->held_end = &op->change.next;
+    else
+        agx_list_push_back(&s->held, &op->change.node);
 }
 
 void images_start_held(struct agx_images *s)
 {
-    struct change *c = s->held;
+    struct agx_list held = { 0 };
+    struct change *c;
 
-    s->held = NULL;
-    s->held_end = &s->held;
-    while (c) {
-        struct change *next = c->next;
-
+    agx_list_move(&held, &s->held);
+    while ((c = AGX_LIST_TAKE(&held, struct change, node)))
         change_start(c, s);
-        c = next;
-    }
 }
 
 void agx_images_hold(struct agx_images *s)

@@ -46,12 +46,7 @@ void intake_end(struct agx_intake *in)
 
 void intake_cancel(struct agx_intake *in)
 {
-    struct layer_op *next;
-
-    for (struct layer_op *op = in->ops; op; op = next) {
-        next = layer_op_sibling(op);
-        layer_op_cancel(op);
-    }
+    layer_ops_cancel(&in->ops);
 }
 
 struct agx_intake *agx_intake_free(struct agx_intake *in)

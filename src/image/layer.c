@@ -29,14 +29,7 @@ int layer_add(struct agx_images *s, const char *diff_id, enum layer_state state,
 
 void layer_wake(struct layer *l)
 {
-    struct layer_op *op = AGX_TAKE_PTR(l->waiters);
-
-    while (op) {
-        struct layer_op *next = layer_op_next(op);
-
-        layer_op_wake(op);
-        op = next;
-    }
+    layer_ops_wake(&l->waiters);
 }
 
 void layer_drop(struct agx_images *s, struct layer *l)

@@ -31,8 +31,8 @@ enum op_state { OP_SETTLE, OP_CLAIM, OP_WAIT, OP_UNPACK, OP_PUBLISH, OP_DONE };
 struct layer_op {
     struct agx_job job;
     struct agx_intake *in;
-    struct layer_op *next;        /* in the intake */
-    struct layer_op *next_waiter; /* at the layer */
+    struct agx_list_node node;    /* in in->ops */
+    struct agx_list_node waiting; /* in the layer's `waiters` */
     enum op_state state;
     struct agx_spool *spool;
     struct layer *claimed; /* which is MAKING for us */
@@ -51,16 +51,6 @@ struct layer_op {
 };
 
 static void op_go(struct layer_op *op, enum op_state next);
-
-struct layer_op *layer_op_next(const struct layer_op *op)
-{
-    return op->next_waiter;
-}
-
-struct layer_op *layer_op_sibling(const struct layer_op *op)
-{
-    return op->next;
-}
 
 static void op_fail(struct layer_op *op, struct agx_error *error)
 {
@@ -222,8 +212,7 @@ static void on_settled(void *user, struct agx_error *error)
 
 static void wait_for(struct layer_op *op, struct layer *l)
 {
-    op->next_waiter = l->waiters;
-    l->waiters = op;
+    agx_list_push_front(&l->waiters, &op->waiting);
     op_go(op, OP_WAIT);
 }
 
@@ -283,11 +272,8 @@ static void op_finish(void *user)
 {
     struct layer_op *op = user;
     struct agx_intake *in = op->in;
-    struct layer_op **at = &in->ops;
 
-    while (*at != op)
-        at = &(*at)->next;
-    *at = op->next;
+    agx_list_remove(&op->node);
     op->done(op->user, op->diff_id, AGX_TAKE_PTR(op->error));
     free(op);
     intake_end(in);
@@ -318,7 +304,7 @@ static void op_go(struct layer_op *op, enum op_state next)
         enter_claim(op);
         break;
     case OP_WAIT:
-        break; /* until layer_op_wake() */
+        break; /* until layer_ops_wake() */
     case OP_UNPACK:
         enter_unpack(op);
         break;
@@ -352,23 +338,24 @@ int layer_op_start(struct agx_intake *in, const struct layer_source *source, lay
     op->place = source->place;
     (void)snprintf(op->digest, sizeof(op->digest), "%s", agx_text(source->digest));
     (void)snprintf(op->diff_id, sizeof(op->diff_id), "%s", agx_text(source->diff_id));
-    op->next = in->ops;
-    in->ops = op;
+    agx_list_push_front(&in->ops, &op->node);
     intake_begin(in);
     op_go(op, op->spool ? OP_SETTLE : op->diff_id[0] ? OP_CLAIM : OP_UNPACK);
     return 0;
 }
 
-void layer_op_wake(struct layer_op *op)
+void layer_ops_wake(struct agx_list *waiters)
 {
-    op->next_waiter = NULL;
-    op_go(op, OP_CLAIM);
+    struct agx_list woken = { 0 };
+    struct layer_op *op;
+
+    agx_list_move(&woken, waiters);
+    while ((op = AGX_LIST_TAKE(&woken, struct layer_op, waiting)))
+        op_go(op, OP_CLAIM);
 }
 
-void layer_op_cancel(struct layer_op *op)
+static void op_cancel(struct layer_op *op)
 {
-    struct layer *l;
-
     if (op->state == OP_DONE || op->state == OP_PUBLISH)
         return; /* too late: it will be there in a moment */
     if (!op->error)
@@ -378,11 +365,12 @@ void layer_op_cancel(struct layer_op *op)
         agx_job_cancel(&op->job);
     if (op->state != OP_WAIT)
         return; /* what is under way ends, and then the operation */
-    l = layer_find(op->in->s, op->diff_id);
-    for (struct layer_op **at = &l->waiters; *at; at = &(*at)->next_waiter)
-        if (*at == op) {
-            *at = op->next_waiter;
-            break;
-        }
+    agx_list_remove(&op->waiting);
     op_go(op, OP_DONE);
+}
+
+void layer_ops_cancel(struct agx_list *ops)
+{
+    AGX_LIST_FOR_EACH (struct layer_op, op, ops, node)
+        op_cancel(op); /* it leaves the list on a later turn */
 }

@@ -84,9 +84,10 @@ struct agx_puller {
 /* One after the other, all that are under way: NULL, or the first after `p`. */
 static inline struct pull *pull_next(const struct agx_puller *puller, const struct pull *p)
 {
-    struct agx_wanted *w = p ? p->wanted.next : puller->pulls.first;
+    struct agx_list_node *n =
+        p ? agx_list_next(&puller->pulls.all, &p->wanted.node) : agx_list_first(&puller->pulls.all);
 
-    return w ? container_of(w, struct pull, wanted) : NULL;
+    return n ? container_of(n, struct pull, wanted.node) : NULL;
 }
 
 /* Tells all; takes `error`, borrows `image`. The pull is gone afterwards. */

@@ -54,9 +54,7 @@ static void on_timer_closed(uv_handle_t *h)
 
 static void detach(struct agx_registry_call *c)
 {
-    *(c->prev ? &c->prev->next : &c->registry->calls) = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    agx_list_remove(&c->node);
     agx_fetch_cancel(c->fetch);
     uv_close((uv_handle_t *)&c->timer, on_timer_closed);
 }
@@ -342,10 +340,7 @@ void agx_registry_get(struct agx_registry *r, const struct agx_registry_request 
     c->got.max = request->piece ? 0 : request->max_bytes;
     (void)uv_timer_init(agx_loop_uv(r->loop), &c->timer); /* never fails */
     (void)uv_timer_start(&c->timer, on_timer, 0, 0);
-    c->next = r->calls;
-    if (c->next)
-        c->next->prev = c;
-    r->calls = c;
+    agx_list_push_front(&r->calls, &c->node);
     if (ret_call)
         *ret_call = c;
 }
@@ -440,10 +435,12 @@ static void wipe(char *s)
 
 struct agx_registry *agx_registry_close(struct agx_registry *r)
 {
+    struct agx_registry_call *c;
+
     if (!r)
         return NULL;
-    while (r->calls)
-        detach(r->calls);
+    while ((c = AGX_LIST_FIRST(&r->calls, struct agx_registry_call, node)))
+        detach(c);
     agx_fetch_close(r->fetch);
     for (char **host = r->insecure; *host; host++)
         free(*host);

@@ -3,6 +3,7 @@
 #define AGX_IMAGE_REGISTRY_INTERNAL_H
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "fetch/fetch.h"
 #include "image/registry.h"
 #include "image/weburl.h"
@@ -22,12 +23,12 @@ struct agx_registry {
     uint64_t retry_ms, connect_ms, quiet_ms;
     char *authorization;       /* the header that shows who we are; NULL: not asked for yet */
     uint64_t authorization_no; /* counts those */
-    struct agx_registry_call *calls;
+    struct agx_list calls;     /* of struct agx_registry_call */
 };
 
 struct agx_registry_call {
     struct agx_registry *registry;
-    struct agx_registry_call *prev, *next;
+    struct agx_list_node node;           /* in registry->calls */
     struct agx_registry_request request; /* path and accept are ours */
     void *user;
     struct agx_fetch_call *fetch; /* what is under way; NULL: the timer is */

@@ -14,38 +14,25 @@
 
 /* ---- lists ---- */
 
+static struct agx_want *first_want(const struct agx_wanted *w)
+{
+    return AGX_LIST_FIRST(&w->wants, struct agx_want, node);
+}
+
 static void unlist_want(struct agx_want *want)
 {
     struct agx_wanted *w = want->wanted;
 
     if (w->told_next == want)
-        w->told_next = want->next;
-    *(want->prev ? &want->prev->next : &w->wants) = want->next;
-    if (want->next)
-        want->next->prev = want->prev;
-}
-
-static void enlist(struct agx_wanted **list, struct agx_wanted *w)
-{
-    w->prev = NULL;
-    w->next = *list;
-    if (w->next)
-        w->next->prev = w;
-    *list = w;
-}
-
-static void unlist(struct agx_wanted **list, struct agx_wanted *w)
-{
-    *(w->prev ? &w->prev->next : list) = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
+        w->told_next = AGX_LIST_NEXT(&w->wants, want, node);
+    agx_list_remove(&want->node);
 }
 
 /* ---- the beginning ---- */
 
 struct agx_wanted *agx_wanted_find(const struct agx_wanted_list *list, const char *key)
 {
-    for (struct agx_wanted *w = list->first; w; w = w->next)
+    AGX_LIST_FOR_EACH (struct agx_wanted, w, &list->all, node)
         if (w->key && strcmp(w->key, key) == 0)
             return w;
     return NULL;
@@ -54,17 +41,13 @@ struct agx_wanted *agx_wanted_find(const struct agx_wanted_list *list, const cha
 void agx_wanted_begin(struct agx_wanted *w, struct agx_wanted_list *list, char **take_key)
 {
     *w = (struct agx_wanted){ .list = list, .key = take_key ? AGX_TAKE_PTR(*take_key) : NULL };
-    enlist(&list->first, w);
+    agx_list_push_front(&list->all, &w->node);
 }
 
 void agx_wanted_join(struct agx_wanted *w, struct agx_want *want)
 {
     want->wanted = w;
-    want->prev = NULL;
-    want->next = w->wants;
-    if (want->next)
-        want->next->prev = want;
-    w->wants = want;
+    agx_list_push_front(&w->wants, &want->node);
 }
 
 /* ---- news ---- */
@@ -87,10 +70,10 @@ void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p)
 
     w->told_ms = uv_now(agx_loop_uv(w->list->loop));
     w->gone = &gone;
-    for (w->told_next = w->wants; !gone && w->told_next;) {
+    for (w->told_next = first_want(w); !gone && w->told_next;) {
         struct agx_want *want = w->told_next;
 
-        w->told_next = want->next;
+        w->told_next = AGX_LIST_NEXT(&w->wants, want, node);
         if (want->progress)
             want->progress(want->user, p);
     }
@@ -103,11 +86,11 @@ void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p)
 /* It is in no list. */
 static void drop(struct agx_wanted *w)
 {
+    struct agx_want *want;
+
     if (w->gone)
         *w->gone = true;
-    while (w->wants) {
-        struct agx_want *want = w->wants;
-
+    while ((want = first_want(w))) {
         unlist_want(want);
         free(want);
     }
@@ -119,14 +102,13 @@ void agx_wanted_end(struct agx_wanted *w, void (*tell)(struct agx_want *want, vo
                     void *context)
 {
     struct agx_wanted_list *list = w->list;
+    struct agx_want *want;
     bool gone = false;
 
-    unlist(&list->first, w);
-    enlist(&list->telling, w);
+    agx_list_remove(&w->node);
+    agx_list_push_front(&list->telling, &w->node);
     w->ends = true;
-    while (!gone && w->wants) {
-        struct agx_want *want = w->wants;
-
+    while (!gone && (want = first_want(w))) {
         unlist_want(want);
         w->gone = &gone;
         tell(want, context);
@@ -135,7 +117,7 @@ void agx_wanted_end(struct agx_wanted *w, void (*tell)(struct agx_want *want, vo
     if (gone)
         return;
     w->gone = NULL;
-    unlist(&list->telling, w);
+    agx_list_remove(&w->node);
     drop(w);
 }
 
@@ -148,18 +130,17 @@ void agx_want_cancel(struct agx_want *want)
     w = want->wanted;
     unlist_want(want);
     free(want);
-    if (w->wants || w->ends) /* one that tells its end goes by itself */
+    if (first_want(w) || w->ends) /* one that tells its end goes by itself */
         return;
-    unlist(&w->list->first, w);
+    agx_list_remove(&w->node);
     drop(w);
 }
 
 void agx_wanted_close(struct agx_wanted_list *list)
 {
-    while (list->first || list->telling) {
-        struct agx_wanted **from = list->first ? &list->first : &list->telling, *w = *from;
+    struct agx_wanted *w;
 
-        unlist(from, w);
+    while ((w = AGX_LIST_TAKE(&list->all, struct agx_wanted, node)) ||
+           (w = AGX_LIST_TAKE(&list->telling, struct agx_wanted, node)))
         drop(w);
-    }
 }

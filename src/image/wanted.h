@@ -13,6 +13,7 @@
 #ifndef AGX_IMAGE_WANTED_H
 #define AGX_IMAGE_WANTED_H
 
+#include "base/list.h"
 #include "core/pull.h"
 #include "loop/loop.h"
 
@@ -21,7 +22,7 @@ struct agx_wanted;
 /* One who wants it. Embedded first in a block that free() frees. */
 struct agx_want {
     struct agx_wanted *wanted;
-    struct agx_want *prev, *next;
+    struct agx_list_node node;                              /* in wanted->wants */
     void (*progress)(void *user, const struct agx_pull *p); /* may be NULL */
     void *user;
 };
@@ -31,16 +32,16 @@ struct agx_wanted_list {
     uint64_t progress_ms; /* between two words of progress, at least */
     /* Nobody wants it any more, for good: ends and frees it. */
     void (*free)(struct agx_wanted *w);
-    struct agx_wanted *first;   /* each is wanted by somebody */
-    struct agx_wanted *telling; /* those that tell their end */
+    struct agx_list all;     /* of struct agx_wanted: each is wanted by somebody */
+    struct agx_list telling; /* those that tell their end */
 };
 
 /* Embedded. */
 struct agx_wanted {
     struct agx_wanted_list *list;
-    struct agx_wanted *prev, *next;
-    char *key; /* owned; NULL: nobody else can join */
-    struct agx_want *wants;
+    struct agx_list_node node;  /* in `all` or `telling` of the list */
+    char *key;                  /* owned; NULL: nobody else can join */
+    struct agx_list wants;      /* of struct agx_want, the latest first */
     struct agx_want *told_next; /* the next who is told of progress */
     uint64_t told_ms;           /* when that was last; loop time; 0: never */
     bool ends;                  /* it is among those that tell */
