@@ -313,14 +313,15 @@ static int apply_batch(struct agx_lmdb_env *e, MDB_txn *txn, struct agx_store_ba
 }
 
 /* One transaction from begin to commit or abort. */
-static int try_commit(struct agx_lmdb_env *e, struct agx_store_batch *batches, uint32_t version)
+static int try_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q, uint32_t version)
 {
+    struct agx_store_batch *b = q ? agx_store_queue_peek(q) : NULL;
     MDB_txn *txn = NULL;
     int rc = mdb_txn_begin(e->mdb, NULL, 0, &txn);
 
     if (rc != 0)
         return rc;
-    for (struct agx_store_batch *b = batches; rc == 0 && b; b = b->next) {
+    for (; rc == 0 && b; b = AGX_LIST_NEXT(&q->batches, b, node)) {
         b->error = agx_error_free(b->error); /* of an earlier try */
         rc = apply_batch(e, txn, b);
     }
@@ -356,16 +357,16 @@ static void revive(struct agx_lmdb_env *e)
         (void)reopen(e);
 }
 
-int agx_lmdb_env_commit(struct agx_lmdb_env *e, struct agx_store_batch *batches, uint32_t version,
+int agx_lmdb_env_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q, uint32_t version,
                         struct agx_error **err)
 {
     /* Only this thread replaces `mdb`, so it may look at it without the lock. */
     int rc = e->mdb ? 0 : reopen(e);
 
     if (rc == 0)
-        rc = try_commit(e, batches, version);
+        rc = try_commit(e, q, version);
     while (rc == MDB_MAP_FULL && (rc = grow(e)) == 0)
-        rc = try_commit(e, batches, version);
+        rc = try_commit(e, q, version);
     if (rc == 0)
         return 0;
     revive(e);

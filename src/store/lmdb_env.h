@@ -49,13 +49,13 @@ int agx_lmdb_env_version(struct agx_lmdb_env *e, uint32_t *ret_version,
                          struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Stores the batches (a list by `next`) in one durable transaction. A batch whose expectations do
+ * Stores the batches (NULL: none) in one durable transaction. A batch whose expectations do
  * not hold gets its error and changes nothing; a failure of the transaction is returned, and then
  * nothing is stored. `version`, if not 0, becomes that of the owner's data.
  *
  * The map grows as needed. Any thread, one at a time.
  */
-int agx_lmdb_env_commit(struct agx_lmdb_env *e, struct agx_store_batch *batches, uint32_t version,
+int agx_lmdb_env_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q, uint32_t version,
                         struct agx_error **err) AGX_MUST_CHECK;
 
 /* Writes a compact copy of the last committed state. A thread of its own. */

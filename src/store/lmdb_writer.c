@@ -34,14 +34,15 @@ struct agx_lmdb_writer {
 /* Under the lock: the next group. */
 static void take_group(struct agx_lmdb_writer *w, struct agx_store_queue *group)
 {
-    size_t bytes = 0;
+    struct agx_store_batch *b = agx_store_queue_pop(&w->waiting);
+    size_t bytes = b->bytes.len;
 
-    do {
-        bytes += w->waiting.head->bytes.len;
+    agx_store_queue_push(group, b);
+    while (w->grouping && (b = agx_store_queue_peek(&w->waiting)) &&
+           b->bytes.len <= AGX_STORE_GROUP_MAX - AGX_MIN(bytes, AGX_STORE_GROUP_MAX)) {
+        bytes += b->bytes.len;
         agx_store_queue_push(group, agx_store_queue_pop(&w->waiting));
-    } while (w->grouping && w->waiting.head &&
-             w->waiting.head->bytes.len <=
-                 AGX_STORE_GROUP_MAX - AGX_MIN(bytes, AGX_STORE_GROUP_MAX));
+    }
 }
 
 /* Counts how the batches ended; `r` is how their transaction did. */
@@ -49,7 +50,7 @@ static void count_group(const struct agx_store_queue *group, int r, struct agx_s
 {
     uint64_t stored = 0;
 
-    for (const struct agx_store_batch *b = group->head; b; b = b->next) {
+    AGX_LIST_FOR_EACH (const struct agx_store_batch, b, &group->batches, node) {
         if (r == 0 && !b->error) {
             stored++;
             add->bytes += b->bytes.len;
@@ -68,23 +69,22 @@ static void store_group(struct agx_lmdb_writer *w, struct agx_store_queue *group
                         struct agx_store_stats *add)
 {
     struct agx_error *error = NULL;
-    struct agx_store_queue each, one;
+    struct agx_store_queue each = { 0 }, one = { 0 };
     struct agx_store_batch *b;
-    int r = agx_lmdb_env_commit(w->env, group->head, 0, &error);
+    int r = agx_lmdb_env_commit(w->env, group, 0, &error);
 
     if (r == 0 || group->len == 1) {
         count_group(group, r, add);
         if (r < 0) {
-            agx_error_free(group->head->error);
-            group->head->error = error;
+            b = agx_store_queue_peek(group);
+            agx_error_free(b->error);
+            b->error = error;
         }
         return;
     }
     agx_error_free(error);
-    agx_store_queue_init(&each);
     agx_store_queue_move(&each, group);
     while ((b = agx_store_queue_pop(&each))) {
-        agx_store_queue_init(&one);
         agx_store_queue_push(&one, b);
         store_group(w, &one, add); /* once deep: it has one batch */
         agx_store_queue_move(group, &one);
@@ -110,13 +110,12 @@ static void *thread_main(void *arg)
     pthread_mutex_lock(&w->lock);
     for (;;) {
         struct agx_store_stats add = { 0 };
-        struct agx_store_queue group;
+        struct agx_store_queue group = { 0 };
 
-        while (!w->waiting.head && !w->quit)
+        while (w->waiting.len == 0 && !w->quit)
             pthread_cond_wait(&w->work, &w->lock);
-        if (!w->waiting.head)
+        if (w->waiting.len == 0)
             break;
-        agx_store_queue_init(&group);
         take_group(w, &group);
         pthread_mutex_unlock(&w->lock);
         store_group(w, &group, &add);
@@ -139,8 +138,6 @@ int agx_lmdb_writer_start(struct agx_lmdb_env *e, bool grouping, void (*notify)(
     if (!w)
         return agx_error_errno(err, ENOMEM, "start the store's writer");
     *w = (struct agx_lmdb_writer){ .env = e, .grouping = grouping, .notify = notify, .user = user };
-    agx_store_queue_init(&w->waiting);
-    agx_store_queue_init(&w->finished);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
     (void)sigfillset(&all);
@@ -184,7 +181,7 @@ struct agx_lmdb_writer *agx_lmdb_writer_stop(struct agx_lmdb_writer *w)
     if (!w)
         return NULL;
     pthread_mutex_lock(&w->lock);
-    assert(!w->waiting.head && !w->finished.head);
+    assert(w->waiting.len == 0 && w->finished.len == 0);
     w->quit = true;
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);

@@ -126,39 +126,29 @@ int agx_store_batch_refuse(const struct agx_store_change *c, const char *table,
                          AGX_STR_ARG(c->key), table);
 }
 
-void agx_store_queue_init(struct agx_store_queue *q)
-{
-    *q = (struct agx_store_queue){ .tail = &q->head };
-}
-
 void agx_store_queue_push(struct agx_store_queue *q, struct agx_store_batch *b)
 {
-    b->next = NULL;
-    *q->tail = b;
-    q->tail = &b->next;
+    agx_list_push_back(&q->batches, &b->node);
     q->len++;
+}
+
+struct agx_store_batch *agx_store_queue_peek(const struct agx_store_queue *q)
+{
+    return AGX_LIST_FIRST(&q->batches, struct agx_store_batch, node);
 }
 
 struct agx_store_batch *agx_store_queue_pop(struct agx_store_queue *q)
 {
-    struct agx_store_batch *b = q->head;
+    struct agx_store_batch *b = AGX_LIST_TAKE(&q->batches, struct agx_store_batch, node);
 
-    if (!b)
-        return NULL;
-    q->head = b->next;
-    if (!q->head)
-        q->tail = &q->head;
-    q->len--;
-    b->next = NULL;
+    if (b)
+        q->len--;
     return b;
 }
 
 void agx_store_queue_move(struct agx_store_queue *to, struct agx_store_queue *from)
 {
-    if (!from->head)
-        return;
-    *to->tail = from->head;
-    to->tail = from->tail;
+    agx_list_move(&to->batches, &from->batches);
     to->len += from->len;
-    agx_store_queue_init(from);
+    from->len = 0;
 }

@@ -18,13 +18,14 @@
 #define AGX_STORE_STORE_BATCH_H
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "loop/loop.h"
 
 struct agx_store_batch {
     struct agx_buf bytes;    /* the changes, one after the other */
     struct agx_error *error; /* what spoilt it; later: why it was not stored */
     /* What follows belongs to the store that took it. */
-    struct agx_store_batch *next;
+    struct agx_list_node node; /* in a struct agx_store_queue */
     agx_done_fn done;
     void *user;
 };
@@ -78,15 +79,16 @@ static inline void agx_store_batch_freep(struct agx_store_batch **b)
     *b = agx_store_batch_free(*b);
 }
 
-/* Batches in their order. */
+/* Batches in their order. All zero: none. */
 struct agx_store_queue {
-    struct agx_store_batch *head, **tail;
+    struct agx_list batches; /* of struct agx_store_batch */
     size_t len;
 };
 
-void agx_store_queue_init(struct agx_store_queue *q);
 void agx_store_queue_push(struct agx_store_queue *q, struct agx_store_batch *b);
-/* The first, or NULL. */
+/* The first, or NULL; borrowed. */
+struct agx_store_batch *agx_store_queue_peek(const struct agx_store_queue *q);
+/* Takes it out. */
 struct agx_store_batch *agx_store_queue_pop(struct agx_store_queue *q);
 /* Moves all of `from` behind what `to` has. */
 void agx_store_queue_move(struct agx_store_queue *to, struct agx_store_queue *from);

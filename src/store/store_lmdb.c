@@ -96,7 +96,7 @@ static void lmdb_commit(struct agx_store *st, struct agx_store_batch *b)
 {
     struct store_lmdb *s = lmdb_of(st);
 
-    if (!s->turn.head) {
+    if (s->turn.len == 0) {
         (void)uv_prepare_start(&s->prepare, on_prepare);
         (void)uv_check_start(&s->check, on_check);
     }
@@ -194,12 +194,11 @@ static void end_store(struct store_lmdb *s)
 static void on_wake(uv_async_t *h)
 {
     struct store_lmdb *s = container_of(h, struct store_lmdb, wake);
-    struct agx_store_queue finished;
+    struct agx_store_queue finished = { 0 };
     struct agx_store_batch *b;
 
     if (s->ending)
         return;
-    agx_store_queue_init(&finished);
     agx_lmdb_writer_take(s->writer, &finished);
     while ((b = agx_store_queue_pop(&finished))) {
         s->in_flight--;
@@ -338,6 +337,7 @@ static int upgrade_from(struct store_lmdb *s, uint32_t version, struct agx_error
 {
     const struct agx_store_upgrade *u = find_upgrade(s->base.layout, version);
     _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = agx_store_batch_new();
+    struct agx_store_queue q = { 0 };
     int r;
 
     if (!u)
@@ -351,8 +351,11 @@ static int upgrade_from(struct store_lmdb *s, uint32_t version, struct agx_error
         r = -(int)b->error->code;
         agx_error_propagate(err, &b->error);
     }
-    if (r == 0)
-        r = agx_lmdb_env_commit(s->env, b, version + 1, err);
+    if (r == 0) {
+        agx_store_queue_push(&q, b);
+        r = agx_lmdb_env_commit(s->env, &q, version + 1, err);
+        (void)agx_store_queue_pop(&q);
+    }
     if (r == 0 && b->error) {
         r = -(int)b->error->code;
         agx_error_propagate(err, &b->error);
@@ -432,7 +435,6 @@ int agx_store_lmdb_open(struct agx_loop *l, const struct agx_store_lmdb_config *
     s->base = (struct agx_store){
         .ops = &lmdb_ops, .layout = layout, .loop = l, .queue_max = c->queue_max
     };
-    agx_store_queue_init(&s->turn);
     r = open_files(s, c, err);
     if (r == 0)
         r = open_handles(s, err);

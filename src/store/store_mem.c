@@ -266,11 +266,10 @@ static void finish_backup(struct store_mem *m)
 static void on_soon(uv_timer_t *t)
 {
     struct store_mem *m = container_of(t, struct store_mem, soon);
-    struct agx_store_queue now;
+    struct agx_store_queue now = { 0 };
     struct agx_store_batch *b;
     uint64_t before;
 
-    agx_store_queue_init(&now);
     if (!m->held)
         agx_store_queue_move(&now, &m->queue);
     before = m->stats.batches;
@@ -281,7 +280,7 @@ static void on_soon(uv_timer_t *t)
     m->stats.commits += m->stats.batches > before;
     m->stats.group_max = AGX_MAX(m->stats.group_max, m->stats.batches - before);
     finish_backup(m);
-    if (m->base.closing && !m->queue.head && !uv_is_closing((uv_handle_t *)t))
+    if (m->base.closing && m->queue.len == 0 && !uv_is_closing((uv_handle_t *)t))
         uv_close((uv_handle_t *)t, on_closed);
 }
 
@@ -415,7 +414,6 @@ int agx_store_mem_open(struct agx_loop *l, const struct agx_store_layout *layout
     m->base = (struct agx_store){
         .ops = &mem_ops, .layout = layout, .loop = l, .queue_max = AGX_STORE_QUEUE_MAX
     };
-    agx_store_queue_init(&m->queue);
     *ret_store = &m->base;
     return 0;
 }
