@@ -12,7 +12,7 @@
 struct agx_acceptance {
     struct agx_job job;
     struct agx_engine *engine;
-    struct agx_acceptance *next, **at; /* of those that a thread has, or will have */
+    struct agx_list_node node; /* among those that a thread has, or will have */
     uid_t uid;
     char *id; /* NULL: none was given */
     struct agx_spec spec;
@@ -123,30 +123,11 @@ static int run(struct agx_job *j, struct agx_error **err)
     return agx_spec_accept(&a->spec, &a->host, err);
 }
 
-static void remember(struct agx_acceptance *a)
-{
-    a->next = a->engine->acceptances;
-    a->at = &a->engine->acceptances;
-    if (a->next)
-        a->next->at = &a->next;
-    *a->at = a;
-}
-
-static void forget(struct agx_acceptance *a)
-{
-    if (!a->at)
-        return;
-    *a->at = a->next;
-    if (a->next)
-        a->next->at = a->at;
-    a->at = NULL;
-}
-
 static void done(struct agx_job *j, struct agx_error *error)
 {
     struct agx_acceptance *a = container_of(j, struct agx_acceptance, job);
 
-    forget(a);
+    agx_list_remove(&a->node);
     if (!a->answer)
         agx_error_free(error);
     else if (error)
@@ -158,10 +139,9 @@ static void done(struct agx_job *j, struct agx_error *error)
 
 void agx_accept_close(struct agx_engine *e)
 {
-    while (e->acceptances) {
-        struct agx_acceptance *a = e->acceptances;
+    struct agx_acceptance *a;
 
-        forget(a);
+    while ((a = AGX_LIST_TAKE(&e->acceptances, struct agx_acceptance, node))) {
         agx_engine_refuse_stopping(e, a->answer, a->user);
         a->answer = NULL;
     }
@@ -213,7 +193,7 @@ void agx_engine_create(struct agx_engine *e, uid_t uid, const char *id, struct a
     if (r < 0)
         agx_engine_answer_later(e, answer, user, &error, AGX_REASON_NONE, NULL);
     else if (looks)
-        remember(a);
+        agx_list_push_front(&e->acceptances, &a->node);
     else
         agx_accept_admit(e, uid, id, &a->spec, answer, user);
     if (r < 0 || !looks)

@@ -34,7 +34,6 @@ int agx_change_begin(struct agx_unit *u, struct agx_change **ret, struct agx_err
     c = u->change = agx_new(struct agx_change);
     c->unit = u;
     c->now = agx_engine_now(u->engine);
-    c->inputs_tail = &c->inputs;
     *ret = c;
     return 0;
 }
@@ -44,7 +43,7 @@ static void change_free(struct agx_change *c)
     for (size_t i = 0; i < c->events_len; i++)
         agx_event_done(&c->events[i].event);
     free(c->events);
-    agx_input_free_list(c->inputs);
+    agx_input_free_all(&c->inputs);
     free(c);
 }
 
@@ -137,7 +136,7 @@ static void show(struct agx_change *c)
     }
     if (u->sandbox.life.phase == AGX_PHASE_DELETED)
         agx_tally_drop(&e->tally, u->sandbox.owner_uid, AGX_TALLY_SANDBOXES, &u->counted);
-    for (struct agx_active *x = u->execs; x; x = x->next) {
+    AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
         x->touched = x->changed = false;
         x->born = true;
     }
@@ -180,24 +179,16 @@ static void act(struct agx_unit *u, enum agx_do start, bool cancel)
 
 static void act_on_execs(struct agx_unit *u)
 {
-    struct agx_active *next;
-
-    for (struct agx_active *x = u->execs; x; x = next) {
+    AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
         enum agx_exec_do start = x->start;
         struct agx_input *waiter;
 
-        next = x->next;
         if (!x->stepped)
             continue;
         x->stepped = false;
         x->start = AGX_EXEC_DO_NONE;
-        waiter = AGX_TAKE_PTR(x->waiters);
-        while (waiter) {
-            struct agx_input *following = waiter->next;
-
+        while ((waiter = AGX_LIST_TAKE(&x->waiters, struct agx_input, node)))
             agx_unit_push(waiter->unit, waiter); /* to be refused: the id is taken */
-            waiter = following;
-        }
         if (x->exec.phase == AGX_EXEC_PHASE_ENDED) {
             agx_drive_exec_forget(x);
             agx_active_release(x);
@@ -215,7 +206,7 @@ static void settle(struct agx_change *c)
     struct agx_engine *e = u->engine;
 
     show(c);
-    for (struct agx_input *in = c->inputs; in; in = in->next)
+    AGX_LIST_FOR_EACH (struct agx_input, in, &c->inputs, node)
         if (in->answer)
             answer(u, in);
     if (!e->closing) {
@@ -228,7 +219,7 @@ static void settle(struct agx_change *c)
         agx_purge_go(e);
     } else if (!e->closing) {
         agx_timers_schedule(u);
-        if (u->queue && !agx_heap_has(&u->retry.node))
+        if (!agx_list_is_empty(&u->queue) && !agx_heap_has(&u->retry.node))
             agx_unit_mark_dirty(u);
     }
     change_free(c);
@@ -238,15 +229,12 @@ static void settle(struct agx_change *c)
 
 static void undo(struct agx_unit *u)
 {
-    struct agx_active *next;
-
     agx_life_done(&u->sandbox.life);
     u->sandbox.life = u->shown->life;
     free(u->shown);
     u->shown = NULL;
     u->change = NULL;
-    for (struct agx_active *x = u->execs; x; x = next) {
-        next = x->next;
+    AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
         if (!x->touched)
             continue;
         agx_exec_undo(&x->exec, &x->shown);
@@ -263,12 +251,11 @@ static void undo(struct agx_unit *u)
 static void sort_out(struct agx_change *c, const struct agx_error *error)
 {
     struct agx_unit *u = c->unit;
-    struct agx_input *in = AGX_TAKE_PTR(c->inputs), *back = NULL, **tail = &back;
+    struct agx_list back = { 0 };
+    struct agx_input *in;
     bool taken = !u->born && error->code == AGX_ALREADY_EXISTS;
 
-    while (in) {
-        struct agx_input *next = in->next;
-
+    while ((in = AGX_LIST_TAKE(&c->inputs, struct agx_input, node))) {
         if (in->answer) {
             struct agx_error *copy = agx_error_dup(error);
 
@@ -279,22 +266,16 @@ static void sort_out(struct agx_change *c, const struct agx_error *error)
                                     u->sandbox.id);
             agx_input_free(in);
         } else {
-            *tail = in;
-            tail = &in->next;
+            agx_list_push_back(&back, &in->node);
         }
-        in = next;
     }
-    *tail = u->queue;
-    if (back) {
-        if (!u->queue)
-            u->tail = tail;
-        u->queue = back;
-    }
+    agx_list_move(&back, &u->queue);
+    agx_list_move(&u->queue, &back);
 }
 
 static bool has_request(const struct agx_unit *u)
 {
-    for (const struct agx_input *in = u->queue; in; in = in->next)
+    AGX_LIST_FOR_EACH (const struct agx_input, in, &u->queue, node)
         if (in->answer)
             return true;
     return false;
@@ -323,7 +304,7 @@ static void fail(struct agx_change *c, struct agx_error *error)
     agx_timers_schedule(u);
     if (has_request(u))
         agx_unit_mark_dirty(u);
-    else if (u->queue)
+    else if (!agx_list_is_empty(&u->queue))
         agx_unit_wait(u);
 }
 
@@ -367,7 +348,7 @@ static void fill(struct agx_change *c, struct agx_store_batch *b)
         c->events[i].position = ++position;
         agx_schema_put_event(b, &u->sandbox, position, &c->events[i].event);
     }
-    for (struct agx_active *x = u->execs; x; x = x->next) {
+    AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
         if (!x->changed)
             continue;
         if (!x->born)

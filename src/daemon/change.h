@@ -10,7 +10,7 @@
 struct agx_change {
     struct agx_unit *unit;
     struct agx_stamp now;
-    struct agx_input *inputs, **inputs_tail; /* taken, in order */
+    struct agx_list inputs; /* of struct agx_input: taken, in order */
     struct agx_change_event {
         struct agx_event event; /* owned */
         uint64_t position;

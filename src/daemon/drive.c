@@ -274,7 +274,7 @@ void agx_drive_abandon(struct agx_unit *u)
 /* ---- what nobody waits for ---- */
 
 struct agx_removal {
-    struct agx_removal *next;
+    struct agx_list_node node;
     struct agx_engine *engine;
     char *id; /* of the sandbox or exec */
     struct agx_backend_op *op;
@@ -289,18 +289,13 @@ static struct agx_removal *removal_new(struct agx_engine *e, const char *id)
     r->id = agx_str_dup(agx_str_from(id));
     if (!r->id)
         abort();
-    r->next = e->removals;
-    e->removals = r;
+    agx_list_push_front(&e->removals, &r->node);
     return r;
 }
 
 static void removal_free(struct agx_removal *r)
 {
-    struct agx_removal **at = &r->engine->removals;
-
-    while (*at != r)
-        at = &(*at)->next;
-    *at = r->next;
+    agx_list_remove(&r->node);
     agx_alarms_clear(&r->engine->alarms, &r->alarm);
     free(r->id);
     free(r);
@@ -357,9 +352,11 @@ void agx_drive_kill_lost(struct agx_engine *e, const struct agx_exec *exec)
 
 void agx_drive_close(struct agx_engine *e)
 {
-    while (e->removals) {
-        agx_backend_abandon(e->removals->op);
-        removal_free(e->removals);
+    struct agx_removal *r;
+
+    while ((r = AGX_LIST_FIRST(&e->removals, struct agx_removal, node))) {
+        agx_backend_abandon(r->op);
+        removal_free(r);
     }
     agx_drive_close_writes(e);
 }

@@ -249,7 +249,7 @@ void agx_drive_exec_abandon(struct agx_active *x)
 /* ---- input ---- */
 
 struct agx_write {
-    struct agx_write *next;
+    struct agx_list_node node;
     struct agx_engine *engine;
     struct agx_backend_op *op;
     agx_done_fn taken;
@@ -259,11 +259,7 @@ struct agx_write {
 /* Takes the error. */
 static void write_end(struct agx_write *w, struct agx_error *error)
 {
-    struct agx_write **at = &w->engine->writes;
-
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
+    agx_list_remove(&w->node);
     w->taken(w->user, error);
     free(w);
 }
@@ -294,18 +290,19 @@ int agx_engine_exec_write(struct agx_engine *e, const char *exec_id, struct agx_
         free(w);
         return r;
     }
-    w->next = e->writes;
-    e->writes = w;
+    agx_list_push_front(&e->writes, &w->node);
     return 0;
 }
 
 void agx_drive_close_writes(struct agx_engine *e)
 {
-    while (e->writes) {
+    struct agx_write *w;
+
+    while ((w = AGX_LIST_FIRST(&e->writes, struct agx_write, node))) {
         struct agx_error *error = NULL;
 
-        agx_backend_abandon(e->writes->op);
+        agx_backend_abandon(w->op);
         (void)agx_error_set(&error, AGX_UNAVAILABLE, "the daemon is stopping");
-        write_end(e->writes, error);
+        write_end(w, error);
     }
 }

@@ -61,36 +61,27 @@ static void on_spin(uv_idle_t *h)
 
 static void answer_later_ones(struct agx_engine *e)
 {
-    struct agx_later *a = AGX_TAKE_PTR(e->later);
+    struct agx_list later = { 0 };
+    struct agx_later *a;
 
-    e->later_tail = &e->later;
-    while (a) {
-        struct agx_later *next = a->next;
-
+    agx_list_move(&later, &e->later);
+    while ((a = AGX_LIST_TAKE(&later, struct agx_later, node))) {
         a->answer(a->user, &(struct agx_answer){
                                .error = a->error, .reason = a->reason, .reason_id = a->id });
         free(a->id);
         free(a);
-        a = next;
     }
 }
 
 static void pump_units(struct agx_engine *e)
 {
-    size_t n = 0;
+    struct agx_list now = { 0 };
+    struct agx_unit *u;
 
     /* Those that are there now: an answer that asks again gets the next turn. */
-    for (const struct agx_unit *u = e->dirty; u; u = u->next_dirty)
-        n++;
-    while (n-- > 0 && e->dirty) {
-        struct agx_unit *u = e->dirty;
-
-        e->dirty = u->next_dirty;
-        if (!e->dirty)
-            e->dirty_tail = &e->dirty;
-        u->dirty = false;
+    agx_list_move(&now, &e->dirty);
+    while ((u = AGX_LIST_TAKE(&now, struct agx_unit, dirty)))
         agx_unit_pump(u);
-    }
 }
 
 static void on_check(uv_check_t *h)
@@ -108,7 +99,7 @@ static void on_check(uv_check_t *h)
     if (!e->closing)
         pump_units(e);
     agx_feeds_tell(&e->feeds);
-    if (e->dirty && !e->closing)
+    if (!agx_list_is_empty(&e->dirty) && !e->closing)
         agx_engine_wake(e);
     if (e->closing)
         agx_engine_close_on(e);
@@ -135,8 +126,7 @@ void agx_engine_answer_later(struct agx_engine *e, agx_answer_fn answer, void *u
     if (id && !(a->id = agx_str_dup(
                     (struct agx_str){ id, (size_t)agx_text_cut(agx_str_from(id), AGX_IDENT_MAX) })))
         abort();
-    *e->later_tail = a;
-    e->later_tail = &a->next;
+    agx_list_push_back(&e->later, &a->node);
     agx_engine_wake(e);
 }
 
@@ -296,8 +286,6 @@ static int init_parts(struct agx_engine *e, struct agx_error **err)
     agx_roll_init(&e->roll, by_creation);
     agx_roll_init(&e->exec_roll, by_exec_id);
     agx_feeds_init(&e->feeds, e);
-    e->dirty_tail = &e->dirty;
-    e->later_tail = &e->later;
     e->tally.max[AGX_TALLY_SANDBOXES] = e->config.sandboxes_per_uid;
     e->tally.max[AGX_TALLY_EXECS] = e->config.execs_per_uid;
     return 0;
@@ -348,15 +336,14 @@ int agx_engine_open(struct agx_loop *l, const struct agx_engine_config *c,
 /* ---- the end ---- */
 
 /* Those who wait will be told; what is no request is not lost, for the next start asks again. */
-static void refuse_inputs(struct agx_engine *e, struct agx_input *in)
+static void refuse_inputs(struct agx_engine *e, struct agx_list *inputs)
 {
-    while (in) {
-        struct agx_input *next = in->next;
+    struct agx_input *in;
 
+    while ((in = AGX_LIST_TAKE(inputs, struct agx_input, node))) {
         if (in->answer)
             agx_engine_refuse_stopping(e, in->answer, in->user);
         agx_input_free(in);
-        in = next;
     }
 }
 
@@ -369,13 +356,12 @@ static void quiet(struct agx_unit *u)
     agx_lookout_abandon(u);
     agx_alarms_clear(&e->alarms, &u->due);
     agx_alarms_clear(&e->alarms, &u->retry);
-    for (struct agx_active *x = u->execs; x; x = x->next) {
+    AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
         agx_drive_exec_abandon(x);
         agx_alarms_clear(&e->alarms, &x->due);
-        refuse_inputs(e, AGX_TAKE_PTR(x->waiters));
+        refuse_inputs(e, &x->waiters);
     }
-    refuse_inputs(e, AGX_TAKE_PTR(u->queue));
-    u->tail = &u->queue;
+    refuse_inputs(e, &u->queue);
 }
 
 static void on_pool_stopped(void *user, struct agx_error *error)
@@ -425,7 +411,7 @@ static void on_handle_closed(uv_handle_t *h)
 
 void agx_engine_close_on(struct agx_engine *e)
 {
-    if (e->ended || e->n_open > 0 || e->commits > 0 || e->later)
+    if (e->ended || e->n_open > 0 || e->commits > 0 || !agx_list_is_empty(&e->later))
         return;
     e->ended = true;
     agx_feeds_done(&e->feeds);

@@ -7,6 +7,7 @@
 #ifndef AGX_DAEMON_ENGINE_INTERNAL_H
 #define AGX_DAEMON_ENGINE_INTERNAL_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "daemon/engine.h"
 #include "daemon/roll.h"
@@ -16,7 +17,7 @@
 
 /* An answer that needs no commit. It must not come inside the request, so it waits for a turn. */
 struct agx_later {
-    struct agx_later *next;
+    struct agx_list_node node;
     agx_answer_fn answer;
     void *user;
     struct agx_error *error;
@@ -38,13 +39,13 @@ struct agx_engine {
     struct agx_alarms alarms;
     struct agx_logs logs;
     struct agx_pool *accept_pool;
-    struct agx_acceptance *acceptances; /* creates that wait for it */
+    struct agx_list acceptances; /* of struct agx_acceptance: creates that wait for it */
     /* The turn: what was queued since the last one is done after the loop's next poll. */
     uv_check_t check;
     uv_idle_t spin; /* keeps the loop from sleeping until then */
     bool awake, started;
-    struct agx_unit *dirty, **dirty_tail;
-    struct agx_later *later, **later_tail;
+    struct agx_list dirty; /* of struct agx_unit */
+    struct agx_list later; /* of struct agx_later */
     /* The store. */
     uint64_t position, next_position; /* the newest that is committed; the newest given out */
     size_t commits;                   /* under way */
@@ -60,8 +61,8 @@ struct agx_engine {
     bool look_again; /* there were news while one was under way */
     bool recovered;  /* one look at all has succeeded */
     struct agx_alarm look_due;
-    struct agx_write *writes;
-    struct agx_removal *removals;
+    struct agx_list writes;   /* of struct agx_write */
+    struct agx_list removals; /* of struct agx_removal */
     uint64_t operations, abandoned;
     /* The end. */
     bool closing, ended;

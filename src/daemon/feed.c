@@ -11,21 +11,21 @@
 #include "base/banned.h"
 
 struct agx_feed {
-    struct agx_feeds *feeds;               /* NULL: the engine is gone */
-    struct agx_feed_group *group;          /* NULL: the sandbox was purged */
-    struct agx_unit *unit;                 /* NULL: of all */
-    struct agx_feed *next, **at;           /* in the group */
-    struct agx_feed *next_told, **told_at; /* told_at NULL: it is not to be told */
-    uint64_t from;                         /* the last that was given */
-    bool waits;                            /* it was told that there is nothing */
+    struct agx_feeds *feeds;      /* NULL: the engine is gone */
+    struct agx_feed_group *group; /* NULL: the sandbox was purged */
+    struct agx_unit *unit;        /* NULL: of all */
+    struct agx_list_node node;    /* in the group */
+    struct agx_list_node told;    /* among those that are to be told */
+    uint64_t from;                /* the last that was given */
+    bool waits;                   /* it was told that there is nothing */
     const struct agx_feed_ops *ops;
     void *user;
 };
 
 /* An event of this turn, shared by all readers. */
 struct agx_fresh {
-    struct agx_fresh *next, *next_of_unit;
-    struct agx_feed_group *group; /* of its sandbox */
+    struct agx_list_node node;    /* in the group of all */
+    struct agx_list_node of_unit; /* in that of its sandbox */
     uint64_t position;
     char *sandbox_id;
     struct agx_event event;
@@ -48,27 +48,21 @@ static void fresh_free(struct agx_fresh *x)
 /* Nobody needs them in memory any longer. */
 static void drop_fresh(struct agx_feeds *f)
 {
-    struct agx_fresh *x = AGX_TAKE_PTR(f->all.fresh);
+    struct agx_fresh *x;
 
-    f->all.fresh_last = NULL;
-    while (x) {
-        struct agx_fresh *next = x->next;
-
-        if (x->group)
-            x->group->fresh = x->group->fresh_last = NULL;
+    while ((x = AGX_LIST_TAKE(&f->all.fresh, struct agx_fresh, node))) {
+        agx_list_remove(&x->of_unit);
         fresh_free(x);
-        x = next;
     }
 }
 
 static void orphan(struct agx_feed_group *g)
 {
-    while (g->feeds) {
-        struct agx_feed *feed = g->feeds;
+    struct agx_feed *feed;
 
-        g->feeds = feed->next;
+    while ((feed = AGX_LIST_TAKE(&g->feeds, struct agx_feed, node))) {
+        agx_list_remove(&feed->told);
         feed->feeds = NULL;
-        feed->told_at = NULL;
     }
 }
 
@@ -81,53 +75,25 @@ void agx_feeds_done(struct agx_feeds *f)
     orphan(&f->ended);
     for (size_t at = 0; agx_map_next(&f->engine->units, &at, NULL, &value);)
         orphan(&((struct agx_unit *)value)->feeds);
-    f->told = NULL;
     agx_event_record_done(&f->read);
     agx_buf_done(&f->read_encoded);
 }
 
 /* ---- telling ---- */
 
-static void untell(struct agx_feed *feed)
-{
-    if (!feed->told_at)
-        return;
-    *feed->told_at = feed->next_told;
-    if (feed->next_told)
-        feed->next_told->told_at = feed->told_at;
-    feed->told_at = NULL;
-}
-
 static void tell_later(struct agx_feeds *f, struct agx_feed *feed)
 {
-    if (!feed->waits || feed->told_at)
+    if (!feed->waits || agx_list_has(&feed->told))
         return;
     feed->waits = false;
-    feed->next_told = f->told;
-    feed->told_at = &f->told;
-    if (f->told)
-        f->told->told_at = &feed->next_told;
-    f->told = feed;
+    agx_list_push_front(&f->told, &feed->told);
     agx_engine_wake(f->engine);
 }
 
 static void tell_group(struct agx_feeds *f, struct agx_feed_group *g)
 {
-    for (struct agx_feed *feed = g->feeds; feed; feed = feed->next)
+    AGX_LIST_FOR_EACH (struct agx_feed, feed, &g->feeds, node)
         tell_later(f, feed);
-}
-
-static void append(struct agx_feed_group *g, struct agx_fresh *x, bool all)
-{
-    struct agx_fresh *last = g->fresh_last;
-
-    if (!g->fresh)
-        g->fresh = x;
-    else if (all)
-        last->next = x;
-    else
-        last->next_of_unit = x;
-    g->fresh_last = x;
 }
 
 /* 0, or there was no memory for it: then all read it from the store. */
@@ -148,21 +114,20 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 {
     struct agx_fresh *x;
 
-    if (!group->feeds && !f->all.feeds) {
+    if (agx_list_is_empty(&group->feeds) && agx_list_is_empty(&f->all.feeds)) {
         drop_fresh(f); /* those at hand have no gap for one who reads all */
         return;
     }
     x = agx_new(struct agx_fresh);
     x->position = position;
-    x->group = group;
     if (make_fresh(x, sandbox_id, event) < 0) {
         fresh_free(x);
         drop_fresh(f); /* a gap among them would be one for their readers */
     } else {
-        if (!f->all.fresh)
+        if (agx_list_is_empty(&f->all.fresh))
             f->fresh_base = f->engine->position;
-        append(group, x, false);
-        append(&f->all, x, true);
+        agx_list_push_back(&group->fresh, &x->of_unit);
+        agx_list_push_back(&f->all.fresh, &x->node);
         agx_engine_wake(f->engine);
     }
     tell_group(f, group);
@@ -171,10 +136,8 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 
 void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct agx_pull *pull)
 {
-    struct agx_feed *next;
-
-    for (struct agx_feed *feed = f->all.feeds; feed; feed = next) {
-        next = feed->next; /* who is told may close its own */
+    /* Who is told may close its own. */
+    AGX_LIST_FOR_EACH (struct agx_feed, feed, &f->all.feeds, node) {
         if (feed->waits && feed->ops->pull)
             feed->ops->pull(feed->user, feed->from, sandbox_id, pull);
     }
@@ -182,35 +145,16 @@ void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct ag
 
 void agx_feeds_tell(struct agx_feeds *f)
 {
-    while (f->told) {
-        struct agx_feed *feed = f->told;
+    struct agx_feed *feed;
 
-        untell(feed);
+    while ((feed = AGX_LIST_TAKE(&f->told, struct agx_feed, told)))
         feed->ops->ready(feed->user);
-    }
     drop_fresh(f);
-}
-
-static void join(struct agx_feed_group *g, struct agx_feed *feed)
-{
-    feed->next = g->feeds;
-    feed->at = &g->feeds;
-    if (feed->next)
-        feed->next->at = &feed->next;
-    g->feeds = feed;
-}
-
-static void leave(struct agx_feed *feed)
-{
-    *feed->at = feed->next;
-    if (feed->next)
-        feed->next->at = feed->at;
-    feed->at = NULL;
 }
 
 bool agx_feed_group_lags(const struct agx_feed_group *g, uint64_t sequence)
 {
-    for (const struct agx_feed *feed = g->feeds; feed; feed = feed->next)
+    AGX_LIST_FOR_EACH (const struct agx_feed, feed, &g->feeds, node)
         if (feed->from < sequence)
             return true;
     return false;
@@ -218,17 +162,15 @@ bool agx_feed_group_lags(const struct agx_feed_group *g, uint64_t sequence)
 
 void agx_feed_group_end(struct agx_feed_group *g)
 {
-    for (struct agx_fresh *x = g->fresh; x; x = x->next_of_unit)
-        x->group = NULL;
-    g->fresh = g->fresh_last = NULL;
-    while (g->feeds) {
-        struct agx_feed *feed = g->feeds;
+    struct agx_feed *feed;
 
-        g->feeds = feed->next; /* the others leave in their turn */
+    while (agx_list_take(&g->fresh)) /* they stay in the group of all */
+        ;
+    while ((feed = AGX_LIST_TAKE(&g->feeds, struct agx_feed, node))) {
         feed->group = NULL;
         feed->unit = NULL;
         if (feed->feeds) {
-            join(&feed->feeds->ended, feed);
+            agx_list_push_front(&feed->feeds->ended.feeds, &feed->node);
             tell_later(feed->feeds, feed);
         }
     }
@@ -256,7 +198,7 @@ int agx_feed_open(struct agx_engine *e, const char *sandbox_id, uint64_t from,
                                .from = from,
                                .ops = ops,
                                .user = user };
-    join(feed->group, feed);
+    agx_list_push_front(&feed->group->feeds, &feed->node);
     e->feeds.count++;
     *ret_feed = feed;
     return 0;
@@ -267,9 +209,9 @@ struct agx_feed *agx_feed_close(struct agx_feed *f)
     if (!f)
         return NULL;
     if (f->feeds) {
-        untell(f);
+        agx_list_remove(&f->told);
+        agx_list_remove(&f->node);
         f->feeds->count--;
-        leave(f);
     }
     free(f);
     return NULL;
@@ -283,14 +225,18 @@ static bool is_next(const struct agx_feed *f, const struct agx_fresh *x)
 /* The event behind `from`, if it is at hand. Readers in step take the first or the next to it. */
 static const struct agx_fresh *find_fresh(const struct agx_feed *f)
 {
-    const struct agx_fresh *x = f->group->fresh;
+    const struct agx_list *fresh = &f->group->fresh;
 
-    /* Of all: in front of the first there may be older ones that this reader has not seen. */
-    if (x && !f->unit && f->from < f->feeds->fresh_base)
-        return NULL;
-    while (x && !is_next(f, x))
-        x = f->unit ? x->next_of_unit : x->next;
-    return x;
+    if (f->unit) {
+        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, of_unit)
+            if (is_next(f, x))
+                return x;
+    } else if (f->from >= f->feeds->fresh_base) { /* or there are older ones not seen yet */
+        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, node)
+            if (is_next(f, x))
+                return x;
+    }
+    return NULL;
 }
 
 static int read_next(struct agx_feed *f, uint64_t newest, struct agx_feed_item *ret,

@@ -9,25 +9,25 @@
 #define AGX_DAEMON_FEED_INTERNAL_H
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "core/event.h"
 #include "core/pull.h"
 #include "wire/record.h"
 
 struct agx_feed;
-struct agx_fresh;
 struct agx_engine;
 
 /* The readers of one sandbox, or of all. */
 struct agx_feed_group {
-    struct agx_feed *feeds;
-    struct agx_fresh *fresh, *fresh_last; /* the events of this turn, in their order */
+    struct agx_list feeds; /* of struct agx_feed */
+    struct agx_list fresh; /* of struct agx_fresh: the events of this turn, in their order */
 };
 
 struct agx_feeds {
     struct agx_engine *engine;
     struct agx_feed_group all;    /* readers of every sandbox */
     struct agx_feed_group ended;  /* those whose sandbox was purged */
-    struct agx_feed *told;        /* those that are to be told */
+    struct agx_list told;         /* of struct agx_feed: those that are to be told */
     uint64_t fresh_base;          /* the newest position before the first of them */
     struct agx_event_record read; /* the last one that was read from the store, */
     struct agx_buf read_encoded;  /* and as it goes out */

@@ -28,7 +28,8 @@ static void look_at_all(struct agx_engine *e);
 
 static bool is_unsettled(const struct agx_unit *u)
 {
-    return u->change || u->queue || u->operation || u->sandbox.life.running != AGX_DO_NONE;
+    return u->change || !agx_list_is_empty(&u->queue) || u->operation ||
+           u->sandbox.life.running != AGX_DO_NONE;
 }
 
 static void die(struct agx_unit *u, const struct agx_watch_verdict *v)

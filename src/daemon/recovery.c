@@ -294,7 +294,7 @@ void agx_recovery_start(struct agx_engine *e)
             continue; /* made since */
         if (u->sandbox.life.running != AGX_DO_NONE)
             agx_drive_carry_on(u, u->sandbox.life.running);
-        for (struct agx_active *x = u->execs; x; x = x->next) {
+        AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
             agx_drive_exec_start(x, x->exec.running);
             agx_timers_schedule_exec(x);
         }

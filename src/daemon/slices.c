@@ -1,5 +1,5 @@
 /*
- * slices.c: a ring of slices and an idle handle, which makes the loop turn while there are any.
+ * slices.c: a queue of slices and an idle handle, which makes the loop turn while there are any.
  *
  * In each turn every slice has its go at most once, in the order in which they came, and no more is
  * begun when the turn has used its time.
@@ -19,7 +19,7 @@ static void on_turn(uv_idle_t *h)
     uint64_t end_us = agx_clock_us() + AGX_SLICES_TURN_US;
 
     for (size_t n = q->len; n > 0 && q->len > 0; n--) {
-        struct agx_slice *s = q->ring.next;
+        struct agx_slice *s = AGX_LIST_FIRST(&q->queue, struct agx_slice, node);
 
         agx_slices_remove(q, s);
         s->run(s);
@@ -31,18 +31,14 @@ static void on_turn(uv_idle_t *h)
 void agx_slices_open(struct agx_slices *q, struct agx_loop *l)
 {
     *q = (struct agx_slices){ 0 };
-    q->ring.prev = q->ring.next = &q->ring;
     (void)uv_idle_init(agx_loop_uv(l), &q->turn);
 }
 
 void agx_slices_add(struct agx_slices *q, struct agx_slice *s)
 {
-    if (s->next)
+    if (agx_list_has(&s->node))
         return;
-    s->next = &q->ring;
-    s->prev = q->ring.prev;
-    s->prev->next = s;
-    q->ring.prev = s;
+    agx_list_push_back(&q->queue, &s->node);
     if (q->len++ == 0)
         (void)uv_idle_start(&q->turn, on_turn);
 }
@@ -57,11 +53,9 @@ void agx_slices_begin(struct agx_slices *q, struct agx_slice *s)
 
 void agx_slices_remove(struct agx_slices *q, struct agx_slice *s)
 {
-    if (!s->next)
+    if (!agx_list_has(&s->node))
         return;
-    s->prev->next = s->next;
-    s->next->prev = s->prev;
-    s->prev = s->next = NULL;
+    agx_list_remove(&s->node);
     if (--q->len == 0)
         (void)uv_idle_stop(&q->turn);
 }

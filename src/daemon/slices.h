@@ -7,17 +7,18 @@
 #ifndef AGX_DAEMON_SLICES_H
 #define AGX_DAEMON_SLICES_H
 
+#include "base/list.h"
 #include "loop/loop.h"
 
 /* Embedded by what has more to do. */
 struct agx_slice {
-    struct agx_slice *prev, *next; /* NULL: not queued */
+    struct agx_list_node node; /* in no list: not queued */
     void (*run)(struct agx_slice *s);
 };
 
 struct agx_slices {
     uv_idle_t turn;
-    struct agx_slice ring; /* the first is ring.next */
+    struct agx_list queue; /* of struct agx_slice */
     size_t len;
 };
 

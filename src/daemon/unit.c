@@ -37,14 +37,12 @@ void agx_input_free(struct agx_input *in)
     free(in);
 }
 
-void agx_input_free_list(struct agx_input *in)
+void agx_input_free_all(struct agx_list *inputs)
 {
-    while (in) {
-        struct agx_input *next = in->next;
+    struct agx_input *in;
 
+    while ((in = AGX_LIST_TAKE(inputs, struct agx_input, node)))
         agx_input_free(in);
-        in = next;
-    }
 }
 
 /* A copy of a backend's words, which may be long. */
@@ -64,9 +62,7 @@ static char *dup_text(const char *text)
 void agx_unit_push(struct agx_unit *u, struct agx_input *take_input)
 {
     take_input->unit = u;
-    take_input->next = NULL;
-    *u->tail = take_input;
-    u->tail = &take_input->next;
+    agx_list_push_back(&u->queue, &take_input->node);
     agx_unit_mark_dirty(u);
 }
 
@@ -125,15 +121,14 @@ void agx_active_hold(struct agx_active *x)
     agx_roll_add(&x->unit->engine->exec_roll, x);
     x->held = true;
     x->refs++;
-    x->next = x->unit->execs;
-    x->unit->execs = x;
+    agx_list_push_front(&x->unit->execs, &x->node);
 }
 
 void agx_active_release(struct agx_active *x)
 {
     struct agx_unit *u = x->unit;
     struct agx_engine *e = u->engine;
-    struct agx_input *waiter = AGX_TAKE_PTR(x->waiters);
+    struct agx_input *waiter;
 
     assert(x->held);
     agx_drive_exec_abandon(x);
@@ -141,19 +136,10 @@ void agx_active_release(struct agx_active *x)
     agx_tally_drop(&e->tally, x->uid, AGX_TALLY_EXECS, &x->counted);
     agx_roll_remove(&e->exec_roll, x);
     (void)agx_map_remove(&e->execs, agx_str_from(x->exec.id));
-    for (struct agx_active **at = &u->execs; *at; at = &(*at)->next) {
-        if (*at == x) {
-            *at = x->next;
-            break;
-        }
-    }
+    agx_list_remove(&x->node);
     x->held = false;
-    while (waiter) {
-        struct agx_input *next = waiter->next;
-
+    while ((waiter = AGX_LIST_TAKE(&x->waiters, struct agx_input, node)))
         agx_unit_push(waiter->unit, waiter);
-        waiter = next;
-    }
     agx_active_unref(x);
 }
 
@@ -166,47 +152,29 @@ struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_san
     u->sandbox = *take_sandbox;
     *take_sandbox = (struct agx_sandbox){ 0 };
     u->engine = e;
-    u->tail = &u->queue;
     u->touched = e->looks;
     if (agx_map_put(&e->units, agx_str_from(u->sandbox.id), u, NULL) < 0)
         abort();
     return u;
 }
 
-/* Out of the list of those that have something to do. */
-static void mark_clean(struct agx_unit *u)
-{
-    struct agx_engine *e = u->engine;
-
-    if (!u->dirty)
-        return;
-    u->dirty = false;
-    for (struct agx_unit **at = &e->dirty; *at; at = &(*at)->next_dirty) {
-        if (*at != u)
-            continue;
-        *at = u->next_dirty;
-        if (!*at)
-            e->dirty_tail = at;
-        return;
-    }
-}
-
 void agx_unit_free(struct agx_unit *u)
 {
+    struct agx_active *x;
     struct agx_engine *e;
 
     if (!u)
         return;
     e = u->engine;
     assert(!u->change);
-    mark_clean(u);
+    agx_list_remove(&u->dirty);
     agx_drive_abandon(u);
     agx_lookout_abandon(u);
     agx_alarms_clear(&e->alarms, &u->due);
     agx_alarms_clear(&e->alarms, &u->retry);
-    while (u->execs)
-        agx_active_release(u->execs);
-    agx_input_free_list(u->queue);
+    while ((x = AGX_LIST_FIRST(&u->execs, struct agx_active, node)))
+        agx_active_release(x);
+    agx_input_free_all(&u->queue);
     agx_feed_group_end(&u->feeds);
     agx_tally_drop(&e->tally, u->sandbox.owner_uid, AGX_TALLY_SANDBOXES, &u->counted);
     agx_roll_remove(&e->roll, &u->sandbox);
@@ -219,16 +187,15 @@ void agx_unit_free(struct agx_unit *u)
 void agx_unit_bury(struct agx_unit *u)
 {
     struct agx_engine *e = u->engine;
-    struct agx_input *in = AGX_TAKE_PTR(u->queue);
+    struct agx_list queue = { 0 };
+    struct agx_input *in;
     _cleanup_free_ char *id = agx_str_dup(agx_str_from(u->sandbox.id));
 
     if (!id)
         abort();
-    u->tail = &u->queue;
+    agx_list_move(&queue, &u->queue);
     agx_unit_free(u);
-    while (in) {
-        struct agx_input *next = in->next;
-
+    while ((in = AGX_LIST_TAKE(&queue, struct agx_input, node))) {
         if (in->spec)
             agx_accept_admit(e, in->uid, id, in->spec, in->answer, in->user);
         else if (in->answer && in->kind == AGX_INPUT_EXEC)
@@ -237,7 +204,6 @@ void agx_unit_bury(struct agx_unit *u)
         else if (in->answer)
             agx_engine_refuse_later(e, in->answer, in->user, AGX_REASON_SANDBOX_NOT_FOUND, id);
         agx_input_free(in);
-        in = next;
     }
 }
 
@@ -245,12 +211,9 @@ void agx_unit_mark_dirty(struct agx_unit *u)
 {
     struct agx_engine *e = u->engine;
 
-    if (u->dirty)
+    if (agx_list_has(&u->dirty))
         return;
-    u->dirty = true;
-    u->next_dirty = NULL;
-    *e->dirty_tail = u;
-    e->dirty_tail = &u->next_dirty;
+    agx_list_push_back(&e->dirty, &u->dirty);
     agx_engine_wake(e);
 }
 
@@ -283,7 +246,7 @@ static int end_execs(struct agx_change *c, const struct agx_sandbox_input *why,
     };
     enum agx_reason reason;
 
-    for (struct agx_active *x = c->unit->execs; x; x = x->next) {
+    AGX_LIST_FOR_EACH (struct agx_active, x, &c->unit->execs, node) {
         int r = x->exec.phase == AGX_EXEC_PHASE_ENDED ? 0 : step_exec(c, x, &lost, &reason, err);
 
         if (r < 0)
@@ -336,8 +299,7 @@ static int check_exec(struct agx_change *c, struct agx_input *in)
         return r;
     other = agx_map_get(&e->execs, agx_str_from(x->exec.id));
     if (other && !other->born) {
-        in->next = other->waiters;
-        other->waiters = in;
+        agx_list_push_front(&other->waiters, &in->node);
         return 1;
     }
     r = other ? 1
@@ -403,26 +365,22 @@ void agx_unit_wait(struct agx_unit *u)
 /* Nothing could be begun: requests are told so, the rest waits. */
 static void refuse_queue(struct agx_unit *u, struct agx_error *error)
 {
-    struct agx_input *in = AGX_TAKE_PTR(u->queue);
+    struct agx_list queue = { 0 };
+    struct agx_input *in;
 
-    u->tail = &u->queue;
-    while (in) {
-        struct agx_input *next = in->next;
-
+    agx_list_move(&queue, &u->queue);
+    while ((in = AGX_LIST_TAKE(&queue, struct agx_input, node))) {
         if (in->answer) {
             struct agx_error *copy = agx_error_dup(error);
 
             agx_engine_answer_later(u->engine, in->answer, in->user, &copy, AGX_REASON_NONE, NULL);
             agx_input_free(in);
         } else {
-            in->next = NULL;
-            *u->tail = in;
-            u->tail = &in->next;
+            agx_list_push_back(&u->queue, &in->node);
         }
-        in = next;
     }
     agx_error_free(error);
-    if (u->queue)
+    if (!agx_list_is_empty(&u->queue))
         agx_unit_wait(u);
     else if (!u->born)
         agx_unit_free(u);
@@ -432,37 +390,28 @@ void agx_unit_pump(struct agx_unit *u)
 {
     struct agx_error *error = NULL;
     struct agx_change *c = NULL;
+    struct agx_input *in;
 
-    if (u->change || !u->queue)
+    if (u->change || agx_list_is_empty(&u->queue))
         return;
     agx_alarms_clear(&u->engine->alarms, &u->retry);
     if (agx_change_begin(u, &c, &error) < 0) {
         refuse_queue(u, error);
         return;
     }
-    while (u->queue) {
-        struct agx_input *in = u->queue;
-        int r;
+    while ((in = AGX_LIST_TAKE(&u->queue, struct agx_input, node))) {
+        int r = step(c, in);
 
-        u->queue = in->next;
-        if (!u->queue)
-            u->tail = &u->queue;
-        in->next = NULL;
-        r = step(c, in);
         if (r > 0)
             continue; /* it waits for another's outcome, and comes again */
         if (r < 0 && !in->answer) {
             /* No memory for what happened: it is not lost, nor is its place. */
             in->error = agx_error_free(in->error);
-            in->next = u->queue;
-            if (!u->queue)
-                u->tail = &in->next;
-            u->queue = in;
+            agx_list_push_front(&u->queue, &in->node);
             agx_unit_wait(u);
             break;
         }
-        *c->inputs_tail = in;
-        c->inputs_tail = &in->next;
+        agx_list_push_back(&c->inputs, &in->node);
     }
     agx_change_end(c);
 }

@@ -13,6 +13,7 @@
 #ifndef AGX_DAEMON_UNIT_H
 #define AGX_DAEMON_UNIT_H
 
+#include "base/list.h"
 #include "daemon/alarms.h"
 #include "daemon/engine.h"
 #include "daemon/feed_internal.h"
@@ -25,7 +26,7 @@ enum agx_input_kind { AGX_INPUT_SANDBOX, AGX_INPUT_EXEC, AGX_INPUT_EXEC_CREATE }
 
 /* Something that happens to a sandbox or to one of its execs. */
 struct agx_input {
-    struct agx_input *next;
+    struct agx_list_node node; /* in a unit's queue, a change's inputs or an exec's waiters */
     struct agx_unit *unit;
     enum agx_input_kind kind;
     enum agx_on on; /* SANDBOX */
@@ -46,16 +47,16 @@ struct agx_input {
 /* An exec from the request for it to a little after its end. */
 struct agx_active {
     struct agx_exec exec;
-    struct agx_unit *unit;   /* NULL: it has ended and its unit is gone */
-    struct agx_active *next; /* of its unit */
-    unsigned refs;           /* the unit's, and those of inputs */
-    uid_t uid;               /* against whose limit it counts */
+    struct agx_unit *unit;     /* NULL: it has ended and its unit is gone */
+    struct agx_list_node node; /* in unit->execs */
+    unsigned refs;             /* the unit's, and those of inputs */
+    uid_t uid;                 /* against whose limit it counts */
     bool counted, stdin_open, held, born;
     /* While a commit with it is under way. */
     bool touched, changed, stepped;
     struct agx_exec shown; /* as it is committed; shares its texts with `exec` */
     enum agx_exec_do start;
-    struct agx_input *waiters; /* creates that want the same id */
+    struct agx_list waiters; /* of struct agx_input: creates that want the same id */
     /* At the backend (drive_exec.c). */
     struct agx_log_fds logs;
     struct agx_backend_op *op, *kill;
@@ -69,12 +70,12 @@ struct agx_unit {
     struct agx_sandbox sandbox; /* after all steps */
     struct agx_sandbox *shown;  /* as it is committed; shares id and spec. NULL: as above */
     struct agx_engine *engine;
-    bool born, counted, dirty;
-    struct agx_unit *next_dirty;
-    struct agx_input *queue, **tail;
-    struct agx_change *change; /* the commit under way */
-    unsigned failures;         /* commits in a row */
-    struct agx_active *execs;
+    bool born, counted;
+    struct agx_list_node dirty;      /* among those with something to do */
+    struct agx_list queue;           /* of struct agx_input */
+    struct agx_change *change;       /* the commit under way */
+    unsigned failures;               /* commits in a row */
+    struct agx_list execs;           /* of struct agx_active */
     struct agx_operation *operation; /* at the backend */
     bool former_runs; /* the backend is still at what the daemon before us asked for */
     struct agx_feed_group feeds;
@@ -132,6 +133,6 @@ void agx_active_release(struct agx_active *x);
 
 struct agx_input *agx_input_new(enum agx_input_kind kind);
 void agx_input_free(struct agx_input *in);
-void agx_input_free_list(struct agx_input *in);
+void agx_input_free_all(struct agx_list *inputs);
 
 #endif
