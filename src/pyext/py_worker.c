@@ -102,8 +102,6 @@ static int find_types(struct worker *w, PyObject *module)
 static int init_worker(struct worker *w, PyObject *module, int fds[2], PyObject *glue)
 {
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    w->notes_last = &w->notes;
-    w->pool.backlog_last = &w->pool.backlog;
     (void)pthread_mutex_init(&w->pool.mutex, NULL);
     (void)pthread_cond_init(&w->pool.watch, NULL);
     agx_outq_init(&w->out);

@@ -27,7 +27,7 @@
 
 /* Work for the main thread that came up elsewhere: a frame, and for a call its object. */
 struct note {
-    struct note *next;
+    struct agx_list_node node;
     struct call *call;   /* owned; NULL for other frames */
     PyObject *awaitable; /* owned; a plain function returned it */
     size_t len;
@@ -46,14 +46,14 @@ struct pool {
     pthread_mutex_t mutex;
     /* Under the mutex. */
     struct thread *leader; /* who reads the thread lane */
-    struct thread *idle;
+    struct agx_list idle;  /* of struct thread */
     unsigned n_threads;
     uint64_t busy; /* the number of the call that the leader is in, or 0 */
     uint64_t started;
     bool watching, watchdog_runs;
     pthread_cond_t watch;
-    struct call *backlog, **backlog_last; /* owned; calls for any thread */
-    unsigned running;                     /* threads inside a function */
+    struct agx_list backlog; /* of struct call, owned: for any thread */
+    unsigned running;        /* threads inside a function */
     unsigned max;
 };
 
@@ -105,8 +105,8 @@ struct worker {
     PyObject *generator_type;
     PyTypeObject *call_type, *plan_type; /* owned */
     PyObject *empty_list, *empty_dict;
-    struct note *notes, **notes_last;
-    int wake_fd; /* an eventfd: there are notes */
+    struct agx_list notes; /* of struct note */
+    int wake_fd;           /* an eventfd: there are notes */
     uint64_t thread_last_id;
     uint64_t early[AGX_WORKER_EARLY_CANCELS_MAX]; /* cancelled before they were read */
     unsigned n_early;

@@ -4,6 +4,7 @@
 
 #include "pyext/py_worker_plan.h"
 
+#include "base/list.h"
 #include "codec/credit.h"
 #include "codec/worker_frame.h"
 
@@ -32,7 +33,7 @@ struct call {
     PyObject *inbox;   /* owned; takes the input of a bidi call */
     struct agx_credit sent, granted; /* of items */
     unsigned turn;                   /* items since the loop last ran */
-    struct call *next;               /* in the pool's backlog */
+    struct agx_list_node node;       /* in the pool's backlog */
     uint8_t *frame;                  /* owned; the call's frame, while it waits */
     size_t frame_len;
 };

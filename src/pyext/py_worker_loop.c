@@ -386,8 +386,7 @@ void pyworker_note(struct worker *w, struct call *take_call, PyObject *take_awai
     *n = (struct note){ .call = take_call, .awaitable = take_awaitable, .len = frame.len };
     if (frame.len > 0)
         memcpy(n->frame, frame.ptr, frame.len);
-    *w->notes_last = n;
-    w->notes_last = &n->next;
+    agx_list_push_back(&w->notes, &n->node);
     pyworker_wake(w);
 }
 
@@ -435,17 +434,13 @@ static int handle_note(struct worker *w, struct note *n)
 int pyworker_notes(struct worker *w)
 {
     bool outer = w->in_turn;
+    struct note *n;
     uint64_t count;
     int r = 0;
 
     (void)!read(w->wake_fd, &count, sizeof(count));
     w->in_turn = true;
-    while (w->notes && r == 0) {
-        struct note *n = w->notes;
-
-        w->notes = n->next;
-        if (!w->notes)
-            w->notes_last = &w->notes;
+    while (r == 0 && (n = AGX_LIST_TAKE(&w->notes, struct note, node))) {
         r = handle_note(w, n);
         Py_XDECREF((PyObject *)n->call);
         Py_XDECREF(n->awaitable);
@@ -484,7 +479,7 @@ int pyworker_wait(struct worker *w)
         pyworker_flush(w);
         if (v == FAILED || PyErr_CheckSignals() < 0)
             return -1;
-        if (v == NEED_LOOP || w->notes)
+        if (v == NEED_LOOP || !agx_list_is_empty(&w->notes))
             return 1;
         if (lane->eof)
             return pyworker_active(w) > 0;

@@ -35,7 +35,7 @@ enum { IDLE_SECONDS = 10, KEEP_THREADS = 4, QUIET_TICKS = 50 };
 
 struct thread {
     struct worker *w;
-    struct thread *next; /* in the list of idle ones */
+    struct agx_list_node node; /* among the idle ones */
     pthread_cond_t cond;
     bool woken; /* it was taken off the list */
 };
@@ -95,10 +95,9 @@ static bool spawn_locked(struct worker *w, struct thread **ret_thread)
 static struct thread *recruit_locked(struct worker *w)
 {
     struct pool *p = &w->pool;
-    struct thread *t = p->idle;
+    struct thread *t = AGX_LIST_TAKE(&p->idle, struct thread, node);
 
     if (t) {
-        p->idle = t->next;
         t->woken = true;
         (void)pthread_cond_signal(&t->cond);
         return t;
@@ -113,9 +112,7 @@ void pyworker_pool_submit(struct worker *w, struct call *take_call)
     struct pool *p = &w->pool;
 
     pthread_mutex_lock(&p->mutex);
-    take_call->next = NULL;
-    *p->backlog_last = take_call;
-    p->backlog_last = &take_call->next;
+    agx_list_push_back(&p->backlog, &take_call->node);
     if (p->running < p->max)
         (void)recruit_locked(w);
     pthread_mutex_unlock(&p->mutex);
@@ -124,25 +121,11 @@ void pyworker_pool_submit(struct worker *w, struct call *take_call)
 /* A call that waits, if one more may run. Owned. */
 static struct call *take_backlog_locked(struct pool *p)
 {
-    struct call *c = p->backlog;
+    struct call *c = p->running < p->max ? AGX_LIST_TAKE(&p->backlog, struct call, node) : NULL;
 
-    if (!c || p->running >= p->max)
-        return NULL;
-    p->backlog = c->next;
-    if (!p->backlog)
-        p->backlog_last = &p->backlog;
-    p->running++;
+    if (c)
+        p->running++;
     return c;
-}
-
-static void unlist_locked(struct pool *p, struct thread *t)
-{
-    struct thread **at = &p->idle;
-
-    while (*at && *at != t)
-        at = &(*at)->next;
-    if (*at)
-        *at = t->next;
 }
 
 /* Waits on the list of idle threads; the mutex is held, the GIL is let go. False: it was long. */
@@ -154,16 +137,14 @@ static bool idle_locked(struct pool *p, struct thread *t)
     int r = 0;
 
     t->woken = false;
-    t->next = p->idle;
-    p->idle = t;
+    agx_list_push_front(&p->idle, &t->node);
     state = PyEval_SaveThread();
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += IDLE_SECONDS;
     while (!t->woken && r == 0)
         r = pthread_cond_timedwait(&t->cond, &p->mutex, &until);
     woken = t->woken;
-    if (!woken)
-        unlist_locked(p, t);
+    agx_list_remove(&t->node);
     pthread_mutex_unlock(&p->mutex);
     PyEval_RestoreThread(state);
     pthread_mutex_lock(&p->mutex);
@@ -191,7 +172,8 @@ static enum role next_role(struct worker *w, struct thread *t, struct call **ret
             role = ROLE_RUN;
             break;
         }
-        if (!idle_locked(p, t) && p->n_threads > KEEP_THREADS && !p->backlog && p->leader != t) {
+        if (!idle_locked(p, t) && p->n_threads > KEEP_THREADS && agx_list_is_empty(&p->backlog) &&
+            p->leader != t) {
             p->n_threads--;
             role = ROLE_GONE;
             break;
@@ -231,7 +213,8 @@ static void leave_call(struct worker *w, const struct thread *t)
     p->running--;
     if (p->leader == t)
         p->busy = 0;
-    if (p->backlog) /* it waited because too many ran; the leader goes on reading */
+    if (!agx_list_is_empty(
+            &p->backlog)) /* it waited because too many ran; the leader goes on reading */
         (void)recruit_locked(w);
     pthread_mutex_unlock(&p->mutex);
 }

@@ -2,6 +2,7 @@
 #ifndef AGX_RUNTIME_EIO_INTERNAL_H
 #define AGX_RUNTIME_EIO_INTERNAL_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "codec/ws.h"
 #include "loop/loop.h"
@@ -40,7 +41,7 @@ struct eio_link {
 
 /* A text and its attachment, waiting for a polling client. */
 struct eio_unit {
-    struct eio_unit *next;
+    struct agx_list_node node; /* in session->units */
     struct agx_eio_packet packets[2];
     size_t n;
     size_t bytes;
@@ -65,9 +66,9 @@ struct agx_eio_session {
     struct eio_link *link;     /* a WebSocket, active or on its way; NULL: none */
     struct agx_exchange *get;  /* waits for something to send */
     struct agx_exchange *post; /* waits until reading is resumed */
-    struct eio_unit *first, **last;
-    size_t queued;
-    size_t message_max; /* what the client may send in one message or polling request */
+    struct agx_list units;     /* of struct eio_unit */
+    size_t queued;             /* their bytes */
+    size_t message_max;        /* what the client may send in one message or polling request */
     uv_timer_t ping;
     uv_timer_t answer; /* 0 ms: the end of the turn, so that one GET takes all that it can */
     unsigned n_open;   /* handles */

@@ -52,7 +52,6 @@ int agx_eio_session_new(struct agx_eio_server *sv, struct agx_eio_session **ret_
     if (!s)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a session");
     s->server = sv;
-    s->last = &s->first;
     s->message_max = sv->config.message_max;
     r = make_sid(s->sid, err);
     if (r < 0) {
@@ -91,13 +90,16 @@ int agx_eio_session_hello(const struct agx_eio_session *s, bool upgrade, struct 
 
 /* -------- the queue of a polling client -------- */
 
+/* The first, or NULL. */
+static struct eio_unit *unit_first(const struct agx_eio_session *s)
+{
+    return AGX_LIST_FIRST(&s->units, struct eio_unit, node);
+}
+
 static void unit_drop(struct agx_eio_session *s)
 {
-    struct eio_unit *u = s->first;
+    struct eio_unit *u = AGX_LIST_TAKE(&s->units, struct eio_unit, node);
 
-    s->first = u->next;
-    if (!s->first)
-        s->last = &s->first;
     s->queued -= u->bytes;
     free(u);
 }
@@ -127,8 +129,7 @@ static int unit_push(struct agx_eio_session *s, const struct agx_eio_packet *pac
     u->packets[0].data = (struct agx_str){ u->data, packet->data.len };
     u->packets[1] = agx_eio_decode_binary(
         (struct agx_str){ u->data + packet->data.len, total - packet->data.len });
-    *s->last = u;
-    s->last = &u->next;
+    agx_list_push_back(&s->units, &u->node);
     s->queued += u->bytes;
     s->was_slow |= s->queued > s->server->config.queue_high;
     return 0;
@@ -148,21 +149,22 @@ static void answer_get_from_queue(struct agx_eio_session *s)
     _cleanup_buf_ struct agx_buf body = AGX_BUF_INIT(2 * s->server->config.queue_max);
     struct agx_eio_limits limits = { AGX_EIO_PAYLOAD_PACKETS_MAX, body.max };
     struct agx_eio_writer w;
+    struct eio_unit *u;
     int r = 1;
 
     agx_eio_writer_init(&w, &body, &limits);
-    while (s->first && (r = agx_eio_writer_add(&w, s->first->packets, s->first->n, NULL)) > 0)
+    while ((u = unit_first(s)) && (r = agx_eio_writer_add(&w, u->packets, u->n, NULL)) > 0)
         unit_drop(s);
     if (r < 0 && body.len == 0 && !s->ended) {
         agx_eio_session_close(s, AGX_WS_INTERNAL, "no memory for an answer");
         return;
     }
-    while (r < 0 && s->first) /* its end is all that it can be told */
+    while (r < 0 && unit_first(s)) /* its end is all that it can be told */
         unit_drop(s);
-    if (s->ended && !s->first)
+    if (s->ended && !unit_first(s))
         (void)!agx_eio_writer_add(&w, &close, 1, NULL); /* where there is room: it is a courtesy */
     answer_get(s, agx_buf_peek(&body));
-    if (!s->first)
+    if (!unit_first(s))
         agx_eio_session_drained(s);
 }
 
@@ -170,7 +172,7 @@ static void on_answer_timer(uv_timer_t *t)
 {
     struct agx_eio_session *s = container_of(t, struct agx_eio_session, answer);
 
-    if (s->get && s->first && !s->ended)
+    if (s->get && unit_first(s) && !s->ended)
         answer_get_from_queue(s);
 }
 
@@ -184,18 +186,18 @@ void agx_eio_session_set_get(struct agx_eio_session *s, struct agx_exchange *x)
     x->user = s;
     if (s->link && s->link->state == LINK_UPGRADE)
         answer_get(s, AGX_STR("6"));
-    else if (s->first)
+    else if (unit_first(s))
         answer_get_from_queue(s);
 }
 
 void agx_eio_session_upgraded(struct agx_eio_session *s)
 {
+    struct eio_unit *u;
+
     agx_eio_session_set_get(s, NULL);
     if (s->paused)
         agx_eio_session_pause(s);
-    for (; s->first && s->link; unit_drop(s)) {
-        struct eio_unit *u = s->first;
-
+    for (; (u = unit_first(s)) && s->link; unit_drop(s)) {
         if (agx_eio_link_send(s->link, &u->packets[0], &u->packets[1].data, u->n - 1) < 0) {
             agx_eio_session_close(s, AGX_WS_INTERNAL, "no memory for the upgrade");
             return;
@@ -337,7 +339,7 @@ static void handle_closed(struct agx_eio_session *s)
         return;
     if (s->announced)
         sv->ops->close(sv->user, s, s->reason);
-    while (s->first)
+    while (unit_first(s))
         unit_drop(s);
     free(s);
     agx_eio_server_released(sv);
@@ -370,7 +372,7 @@ void agx_eio_session_last_words(struct agx_eio_session *s, struct agx_exchange *
 {
     s->get = x;
     answer_get_from_queue(s);
-    if (!s->first)
+    if (!unit_first(s))
         agx_eio_session_finish(s);
 }
 
@@ -382,13 +384,13 @@ void agx_eio_session_close(struct agx_eio_session *s, unsigned code, const char 
         return;
     s->ended = true;
     s->reason = reason;
-    if (s->get && s->first)
+    if (s->get && unit_first(s))
         answer_get_from_queue(s);
     else if (s->get)
         answer_get(s, AGX_STR("1"));
     if (post)
         agx_eio_answer(post, 200, AGX_STR("text/plain"), AGX_STR("OK"));
-    s->leaving = s->first && !agx_eio_session_on_websocket(s) && !s->server->closing;
+    s->leaving = unit_first(s) && !agx_eio_session_on_websocket(s) && !s->server->closing;
     if (s->link)
         agx_eio_link_close(s->link, code, reason);
     if (s->leaving)

@@ -8,6 +8,8 @@
  */
 #include "runtime/http_server.h"
 
+#include "base/list.h"
+
 #include <stdio.h>
 
 #include "base/banned.h"
@@ -28,7 +30,7 @@ struct link {
     struct agx_http http;
     struct agx_buf head_bytes; /* what x.head points into */
     struct agx_buf body;
-    struct link *prev, *next;
+    struct agx_list_node node;
 };
 
 struct agx_http_server {
@@ -36,7 +38,7 @@ struct agx_http_server {
     struct agx_http_server_config config;
     const struct agx_http_server_ops *ops;
     void *user;
-    struct link *all;
+    struct agx_list all; /* of struct link */
     bool closing;
 };
 
@@ -47,7 +49,7 @@ static struct link *link_of(struct agx_exchange *x)
 
 static void server_released(struct agx_http_server *s)
 {
-    if (s->closing && !s->all)
+    if (s->closing && agx_list_is_empty(&s->all))
         free(s);
 }
 
@@ -55,12 +57,7 @@ static void link_free(struct link *l)
 {
     struct agx_http_server *s = l->server;
 
-    if (l->prev)
-        l->prev->next = l->next;
-    else
-        s->all = l->next;
-    if (l->next)
-        l->next->prev = l->prev;
+    agx_list_remove(&l->node);
     agx_buf_done(&l->head_bytes);
     agx_buf_done(&l->body);
     free(l);
@@ -307,7 +304,7 @@ struct agx_http_server *agx_http_server_close(struct agx_http_server *s)
     if (!s)
         return NULL;
     s->closing = true;
-    for (struct link *l = s->all; l; l = l->next) {
+    AGX_LIST_FOR_EACH (struct link, l, &s->all, node) {
         if (l->conn)
             agx_conn_close(l->conn);
     }
@@ -333,10 +330,7 @@ int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned fro
         free(l);
         return r;
     }
-    l->next = s->all;
-    if (l->next)
-        l->next->prev = l;
-    s->all = l;
+    agx_list_push_front(&s->all, &l->node);
     agx_conn_deadline(l->conn, s->config.head_ms);
     return 0;
 }

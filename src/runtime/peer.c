@@ -21,10 +21,7 @@ struct agx_peer *agx_peer_new(struct agx_server *s, struct agx_eio_session *sess
     p->session = session;
     p->proven = proven;
     agx_sio_assembler_init(&p->assembler, &limits);
-    p->next = s->peers;
-    if (p->next)
-        p->next->prev = p;
-    s->peers = p;
+    agx_list_push_front(&s->peers, &p->node);
     if (!proven) {
         p->prove_by_ms = agx_server_now(s) + AGX_PROVE_MS;
         agx_eio_session_limit(session, AGX_UNPROVEN_BYTES);
@@ -42,12 +39,7 @@ void agx_peer_gone(struct agx_peer *p)
         agx_router_disconnect(s->router, p->client, agx_server_now(s));
     if (!p->proven)
         s->n_unproven--;
-    if (p->prev)
-        p->prev->next = p->next;
-    else
-        s->peers = p->next;
-    if (p->next)
-        p->next->prev = p->prev;
+    agx_list_remove(&p->node);
     agx_sio_assembler_done(&p->assembler);
     free(p);
     agx_server_peer_gone(s);

@@ -58,17 +58,13 @@ static void client_free(struct agx_router *rt, struct agx_client *c)
     agx_heap_remove(&rt->windows, &c->away);
     if (c->proto1)
         (void)agx_map_remove(&rt->sessions, agx_str_from(c->session));
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        rt->clients = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    agx_list_remove(&c->node);
     free(c);
 }
 
 struct agx_router *agx_router_free(struct agx_router *rt)
 {
+    struct agx_client *c;
     struct agx_router_call *call;
     size_t at = 0;
 
@@ -78,8 +74,8 @@ struct agx_router *agx_router_free(struct agx_router *rt)
         call->done = true; /* nobody is told */
         agx_router_call_worker_done(rt, call);
     }
-    while (rt->clients)
-        client_free(rt, rt->clients);
+    while ((c = AGX_LIST_FIRST(&rt->clients, struct agx_client, node)))
+        client_free(rt, c);
     agx_map_done(&rt->by_id);
     agx_map_done(&rt->sessions);
     agx_heap_done(&rt->deadlines);
@@ -104,10 +100,7 @@ static struct agx_client *client_new(struct agx_router *rt, const struct agx_cli
         if (agx_map_put(&rt->sessions, agx_str_from(c->session), c, NULL) < 0)
             abort();
     }
-    c->next = rt->clients;
-    if (c->next)
-        c->next->prev = c;
-    rt->clients = c;
+    agx_list_push_front(&rt->clients, &c->node);
     return c;
 }
 
@@ -231,7 +224,7 @@ size_t agx_router_clients(const struct agx_router *rt)
 {
     size_t n = 0;
 
-    for (const struct agx_client *c = rt->clients; c; c = c->next)
+    AGX_LIST_FOR_EACH (const struct agx_client, c, &rt->clients, node)
         n++;
     return n;
 }

@@ -31,7 +31,6 @@ struct agx_router_call *agx_router_call_new(struct agx_router *rt, struct agx_cl
     call->worker_owes = true;
     call->out_granted = (struct agx_credit)AGX_CREDIT_INIT;
     call->in_granted = call->out_granted;
-    call->kept_last = &call->kept;
     return call;
 }
 
@@ -44,7 +43,7 @@ static void free_if_over(struct agx_router_call *call)
 {
     if (call->client || call->worker_owes)
         return;
-    assert(!call->kept);
+    assert(agx_list_is_empty(&call->kept));
     free((char *)call->call_id.ptr);
     free(call);
 }

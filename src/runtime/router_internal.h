@@ -31,6 +31,7 @@
 #define AGX_RUNTIME_ROUTER_INTERNAL_H
 
 #include "base/heap.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "codec/credit.h"
 #include "codec/mp_writer.h"
@@ -41,7 +42,7 @@
 
 /* One event that the client has not acknowledged. */
 struct agx_kept {
-    struct agx_kept *next;
+    struct agx_list_node node; /* in call->kept */
     uint64_t seq;
     enum agx_remote_event ev;
     size_t len;
@@ -66,13 +67,11 @@ struct agx_router_call {
     struct agx_credit out_granted;
     struct agx_credit in; /* sent by the client */
     struct agx_credit in_granted;
-    struct agx_kept *kept, **kept_last;
-    struct agx_kept *unsent; /* (5): the first one; NULL: none */
-    /* client->behind, while something is unsent */
-    struct agx_router_call *behind_next, *behind_prev;
+    struct agx_list kept;          /* of struct agx_kept */
+    struct agx_kept *unsent;       /* (5): the first one; NULL: none */
+    struct agx_list_node behind;   /* client->behind, while something is unsent */
     struct agx_heap_node deadline; /* rt->deadlines, where it has one */
-    /* client->ended, oldest first */
-    struct agx_router_call *ended_next, *ended_prev;
+    struct agx_list_node ended;    /* client->ended */
 };
 
 struct agx_client {
@@ -84,12 +83,10 @@ struct agx_client {
     struct agx_heap_node away; /* rt->windows, while it is away */
     struct agx_map calls;      /* call_id -> struct agx_router_call */
     bool starving;             /* at least one call is starved */
-    /* ended and unacknowledged, with something kept */
-    struct agx_router_call *ended, *ended_last;
+    struct agx_list ended; /* calls that are unacknowledged, with something kept; oldest first */
     size_t n_ended, kept_bytes;
-    /* calls with something unsent, whose turn is next first */
-    struct agx_router_call *behind, *behind_last;
-    struct agx_client *next, *prev; /* rt->clients */
+    struct agx_list behind;    /* calls with something unsent, whose turn is next first */
+    struct agx_list_node node; /* rt->clients */
 };
 
 struct agx_router {
@@ -97,7 +94,7 @@ struct agx_router {
     struct agx_router_io io;
     void *user;
     struct agx_siphash_key seed;
-    struct agx_client *clients;
+    struct agx_list clients; /* of struct agx_client */
     struct agx_map sessions; /* session -> struct agx_client */
     struct agx_map by_id;    /* 8 bytes of id -> struct agx_router_call */
     uint64_t last_id;

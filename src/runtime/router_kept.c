@@ -12,90 +12,49 @@
 
 /* -------- ended calls, the oldest first -------- */
 
-static bool is_listed(const struct agx_router_call *call)
-{
-    return call->ended_prev || call->client->ended == call;
-}
-
 static void list_ended(struct agx_client *c, struct agx_router_call *call)
 {
-    call->ended_prev = c->ended_last;
-    if (c->ended_last)
-        c->ended_last->ended_next = call;
-    else
-        c->ended = call;
-    c->ended_last = call;
+    agx_list_push_back(&c->ended, &call->ended);
     c->n_ended++;
 }
 
 void agx_kept_unlist(struct agx_router_call *call)
 {
-    struct agx_client *c = call->client;
-
-    if (!is_listed(call))
+    if (!agx_list_has(&call->ended))
         return;
-    if (call->ended_prev)
-        call->ended_prev->ended_next = call->ended_next;
-    else
-        c->ended = call->ended_next;
-    if (call->ended_next)
-        call->ended_next->ended_prev = call->ended_prev;
-    else
-        c->ended_last = call->ended_prev;
-    call->ended_prev = call->ended_next = NULL;
-    c->n_ended--;
+    agx_list_remove(&call->ended);
+    call->client->n_ended--;
 }
 
 /* -------- calls with something unsent, in turn -------- */
 
-static void list_behind(struct agx_client *c, struct agx_router_call *call)
+static struct agx_router_call *first_behind(const struct agx_client *c)
 {
-    call->behind_prev = c->behind_last;
-    call->behind_next = NULL;
-    if (c->behind_last)
-        c->behind_last->behind_next = call;
-    else
-        c->behind = call;
-    c->behind_last = call;
-}
-
-static void unlist_behind(struct agx_client *c, struct agx_router_call *call)
-{
-    if (call->behind_prev)
-        call->behind_prev->behind_next = call->behind_next;
-    else
-        c->behind = call->behind_next;
-    if (call->behind_next)
-        call->behind_next->behind_prev = call->behind_prev;
-    else
-        c->behind_last = call->behind_prev;
+    return AGX_LIST_FIRST(&c->behind, struct agx_router_call, behind);
 }
 
 /* The only place that moves `unsent`: the list follows it. */
 static void set_unsent(struct agx_router_call *call, struct agx_kept *k)
 {
-    if (call->unsent)
-        unlist_behind(call->client, call);
+    agx_list_remove(&call->behind);
     call->unsent = k;
     if (k)
-        list_behind(call->client, call);
+        agx_list_push_back(&call->client->behind, &call->behind);
 }
 
 /* -------- what is kept -------- */
 
 void agx_kept_drop(struct agx_router_call *call, uint64_t seq)
 {
-    while (call->kept && call->kept->seq <= seq) {
-        struct agx_kept *k = call->kept;
+    struct agx_kept *k;
 
+    while ((k = AGX_LIST_FIRST(&call->kept, struct agx_kept, node)) && k->seq <= seq) {
         if (k == call->unsent)
-            set_unsent(call, k->next);
-        call->kept = k->next;
+            set_unsent(call, AGX_LIST_NEXT(&call->kept, k, node));
+        agx_list_remove(&k->node);
         call->client->kept_bytes -= k->len;
         free(k);
     }
-    if (!call->kept)
-        call->kept_last = &call->kept;
 }
 
 static size_t total(const struct agx_str *parts, size_t n)
@@ -121,8 +80,7 @@ static struct agx_kept *keep(struct agx_router_call *call, enum agx_remote_event
         memcpy(k->payload + at, parts[i].ptr, parts[i].len);
         at += parts[i].len;
     }
-    *call->kept_last = k;
-    call->kept_last = &k->next;
+    agx_list_push_back(&call->kept, &k->node);
     call->client->kept_bytes += len;
     return k;
 }
@@ -130,14 +88,13 @@ static struct agx_kept *keep(struct agx_router_call *call, enum agx_remote_event
 void agx_kept_ended(struct agx_router *rt, struct agx_router_call *call)
 {
     struct agx_client *c = call->client;
+    struct agx_router_call *oldest;
 
     /* What is unsent must not be forgotten: it is listed when it has been sent. */
-    if (call->kept && !call->unsent && !is_listed(call))
+    if (!agx_list_is_empty(&call->kept) && !call->unsent && !agx_list_has(&call->ended))
         list_ended(c, call);
-    while (c->ended &&
+    while ((oldest = AGX_LIST_FIRST(&c->ended, struct agx_router_call, ended)) &&
            (c->n_ended > rt->config.kept_calls_max || c->kept_bytes > rt->config.kept_bytes_max)) {
-        struct agx_router_call *oldest = c->ended;
-
         agx_kept_unlist(oldest);
         agx_kept_drop(oldest, UINT64_MAX);
         oldest->lost_seq = oldest->seq;
@@ -149,12 +106,12 @@ void agx_kept_ended(struct agx_router *rt, struct agx_router_call *call)
 /* The first of what is unsent. */
 static void send_next(struct agx_router *rt, struct agx_router_call *call)
 {
-    const struct agx_kept *k = call->unsent;
+    struct agx_kept *k = call->unsent;
     struct agx_str payload = agx_str_bytes(k->payload, k->len);
 
     rt->io.emit(rt->user, call->client->conn, k->ev, &payload, 1);
     call->sent_seq = AGX_MAX(call->sent_seq, k->seq); /* after a resume, older ones go once more */
-    set_unsent(call, k->next);
+    set_unsent(call, AGX_LIST_NEXT(&call->kept, k, node));
 }
 
 static bool has_room(const struct agx_router *rt, const struct agx_client *c)
@@ -196,17 +153,17 @@ void agx_kept_output(struct agx_router *rt, struct agx_router_call *call, enum a
 
 void agx_kept_unsend(struct agx_router_call *call)
 {
-    if (!call->kept)
+    if (agx_list_is_empty(&call->kept))
         return;
     agx_kept_unlist(call);
-    set_unsent(call, call->kept);
+    set_unsent(call, AGX_LIST_FIRST(&call->kept, struct agx_kept, node));
 }
 
 void agx_kept_pump(struct agx_router *rt, struct agx_client *c)
 {
-    while (c->behind && c->conn && !c->holding && has_room(rt, c)) {
-        struct agx_router_call *call = c->behind;
+    struct agx_router_call *call;
 
+    while ((call = first_behind(c)) && c->conn && !c->holding && has_room(rt, c)) {
         send_next(rt, call);
         if (!call->unsent && call->done)
             agx_kept_ended(rt, call);
@@ -215,9 +172,9 @@ void agx_kept_pump(struct agx_router *rt, struct agx_client *c)
 
 void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c)
 {
-    while (c->behind) {
-        struct agx_router_call *call = c->behind;
+    struct agx_router_call *call;
 
+    while ((call = first_behind(c))) {
         set_unsent(call, NULL);
         if (call->done)
             agx_kept_ended(rt, call);

@@ -85,7 +85,7 @@ static const struct agx_router_io router_io = { on_emit, on_queued, on_lane };
 
 static void resume_peers(struct agx_server *s)
 {
-    for (struct agx_peer *p = s->peers; p; p = p->next) {
+    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node) {
         if (!p->paused || p->closing)
             continue;
         p->paused = false;
@@ -143,7 +143,7 @@ static const struct agx_worker_ops worker_ops = {
 static void on_output(struct agx_server *s, enum agx_wlog_stream stream, struct agx_str line)
 {
     agx_wlog_append(s->wlog, stream, line, (uint64_t)(agx_clock_wall_ns() / 1000000));
-    for (struct agx_peer *p = s->peers; p; p = p->next)
+    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node)
         agx_peer_pump_log(p);
 }
 
@@ -161,10 +161,7 @@ static void on_stderr(void *user, struct agx_str line)
 
 static void close_unproven(struct agx_server *s, uint64_t now_ms, uint64_t *next_ms)
 {
-    struct agx_peer *p, *next;
-
-    for (p = s->peers; p; p = next) {
-        next = p->next;
+    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node) {
         if (p->proven || p->closing)
             continue;
         if (p->prove_by_ms <= now_ms)
@@ -355,7 +352,7 @@ static void free_parts(struct agx_server *s)
 
 void agx_server_peer_gone(struct agx_server *s)
 {
-    if (s->state == SERVER_CLOSED && !s->peers)
+    if (s->state == SERVER_CLOSED && agx_list_is_empty(&s->peers))
         free_parts(s);
     else
         agx_server_plan_tick(s);
@@ -373,7 +370,7 @@ static void on_worker_stopped(void *user)
     s->eio = agx_eio_server_close(s->eio);
     s->conns = agx_conn_group_close(s->conns);
     s->state = SERVER_CLOSED;
-    if (!s->peers)
+    if (agx_list_is_empty(&s->peers))
         free_parts(s);
 }
 
@@ -384,7 +381,7 @@ static void stop_now(struct agx_server *s)
     uv_timer_stop(&s->tick);
     if (s->router)
         agx_router_end_all(s->router, AGX_STR("ServerShutdown"), "the server was told to stop");
-    for (struct agx_peer *p = s->peers; p; p = p->next)
+    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node)
         agx_peer_close(p, AGX_WS_RESTART, "the server stops");
     if (s->worker)
         agx_worker_stop(s->worker, AGX_WORKER_GRACE_MS, on_worker_stopped, s);

@@ -13,6 +13,7 @@
 #ifndef AGX_RUNTIME_SERVER_INTERNAL_H
 #define AGX_RUNTIME_SERVER_INTERNAL_H
 
+#include "base/list.h"
 #include "codec/sio_assembler.h"
 #include "runtime/capture.h"
 #include "loop/addr.h"
@@ -40,12 +41,12 @@ struct agx_peer {
     struct agx_sio_assembler assembler;
     struct agx_client *client; /* NULL: not connected to `/` */
     bool proven;
-    bool in_log;          /* connected to `/log` */
-    uint64_t log_next;    /* number of the next record to send */
-    uint64_t prove_by_ms; /* loop time; while unproven */
-    bool paused;          /* by us: the worker has too much to do */
-    bool closing;         /* we have ended the session */
-    struct agx_peer *next, *prev;
+    bool in_log;               /* connected to `/log` */
+    uint64_t log_next;         /* number of the next record to send */
+    uint64_t prove_by_ms;      /* loop time; while unproven */
+    bool paused;               /* by us: the worker has too much to do */
+    bool closing;              /* we have ended the session */
+    struct agx_list_node node; /* in server->peers */
 };
 
 /* CLOSED: worker, HTTP and sessions are told to end; what peers use goes with the last of them. */
@@ -65,7 +66,7 @@ struct agx_server {
     uint64_t worker_log_from;        /* the number of the first record of this worker */
     struct agx_capture *captures[2]; /* stdout, stderr */
     struct agx_spin *spin;
-    struct agx_peer *peers;
+    struct agx_list peers; /* of struct agx_peer */
     size_t n_unproven;
     int owner_fd; /* asks whose connections are (sockowner.h); -1: that does not matter */
     struct agx_buf headers[AGX_EV_COUNT]; /* the text in front of each event's attachment */

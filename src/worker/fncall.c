@@ -148,11 +148,6 @@ uint64_t agx_fncall_id(const struct agx_fncall *c)
     return c->id;
 }
 
-struct agx_fncall **agx_fncall_link(struct agx_fncall *c)
-{
-    return &c->next;
-}
-
 /* Owned copy that any client can read: bytes that are no UTF-8 become '?'. */
 static char *clean_text(char *take_text)
 {

@@ -64,7 +64,4 @@ void agx_fncall_fail(struct agx_fncall *c, const struct agx_error *e);
 /* Runs the function in this thread and ends the call. */
 void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn);
 
-/* The pool's: calls in a row. */
-struct agx_fncall **agx_fncall_link(struct agx_fncall *c);
-
 #endif

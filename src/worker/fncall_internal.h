@@ -12,6 +12,7 @@
 #include "worker/fncall.h"
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "codec/credit.h"
 #include "codec/frame.h"
 
@@ -21,7 +22,7 @@
 struct agx_fncall {
     struct agx_fn_call pub; /* what the function sees; first, so that it is the same pointer */
     const struct agx_fncall_owner *owner;
-    struct agx_fncall *next; /* in a row of the pool */
+    struct agx_list_node node; /* in a row: fnpool.c */
     atomic_uint refs;
 
     /* From the call frame; never changed afterwards. */

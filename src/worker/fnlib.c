@@ -89,7 +89,6 @@ int agx_fn_prepare(struct agx_fn *fn, const struct agx_function *def, struct agx
     struct agx_str rest = agx_str_from(def->params), name;
 
     *fn = (struct agx_fn){ .def = def, .any_args = !def->params };
-    fn->waiting_last = &fn->waiting;
     if (!def->name || !is_plain_name(agx_str_from(def->name)))
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "a function without a plain name");
     if (!def->run || (unsigned)def->kind > AGX_FN_BIDI || (def->flags & ~AGX_FUNCTION_SERIAL) != 0)

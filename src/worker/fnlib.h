@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/list.h"
 #include "base/str.h"
 
 #include <agentix/function.h>
@@ -28,7 +29,7 @@ struct agx_fn {
     bool optional[AGX_FN_PARAMS_MAX];
     /* AGX_FUNCTION_SERIAL: under the lock of the pool, which alone uses them. */
     bool busy;
-    struct agx_fncall *waiting, **waiting_last;
+    struct agx_list waiting; /* of struct agx_fncall */
 };
 
 /* Checks and takes apart a definition. -AGX_FAILED_PRECONDITION says what is wrong with it. */

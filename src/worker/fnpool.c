@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "worker/fncall_internal.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -20,7 +21,7 @@ struct agx_fnpool {
     pthread_mutex_t lock; /* guards all below, and the rows of serial functions */
     pthread_cond_t work;  /* a call waits, or stop */
     pthread_cond_t gone;  /* a thread has ended */
-    struct agx_fncall *first, **last;
+    struct agx_list row;  /* of struct agx_fncall */
     unsigned queued, threads, idle, starting, max;
     bool stop;
 };
@@ -31,7 +32,6 @@ struct agx_fnpool *agx_fnpool_new(struct agx_fnlib *lib, unsigned max_threads)
     pthread_condattr_t attr;
 
     p->lib = lib;
-    p->last = &p->first;
     p->max = max_threads;
     if (pthread_mutex_init(&p->lock, NULL) != 0 || pthread_condattr_init(&attr) != 0 ||
         pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
@@ -39,25 +39,6 @@ struct agx_fnpool *agx_fnpool_new(struct agx_fnlib *lib, unsigned max_threads)
         abort();
     (void)pthread_condattr_destroy(&attr);
     return p;
-}
-
-static void append(struct agx_fncall ***last, struct agx_fncall *call)
-{
-    *agx_fncall_link(call) = NULL;
-    **last = call;
-    *last = agx_fncall_link(call);
-}
-
-static struct agx_fncall *take_first(struct agx_fncall **first, struct agx_fncall ***last)
-{
-    struct agx_fncall *call = *first;
-
-    if (!call)
-        return NULL;
-    *first = *agx_fncall_link(call);
-    if (!*first)
-        *last = first;
-    return call;
 }
 
 /* A serial function takes one call at a time. False: this one stands in its row now. */
@@ -68,7 +49,7 @@ static bool enter_serial(struct agx_fnpool *p, struct agx_fn *fn, struct agx_fnc
     (void)pthread_mutex_lock(&p->lock);
     entered = !fn->busy;
     if (fn->busy)
-        append(&fn->waiting_last, call);
+        agx_list_push_back(&fn->waiting, &call->node);
     fn->busy = true;
     (void)pthread_mutex_unlock(&p->lock);
     return entered;
@@ -80,7 +61,7 @@ static struct agx_fncall *leave_serial(struct agx_fnpool *p, struct agx_fn *fn)
     struct agx_fncall *next;
 
     (void)pthread_mutex_lock(&p->lock);
-    next = take_first(&fn->waiting, &fn->waiting_last);
+    next = AGX_LIST_TAKE(&fn->waiting, struct agx_fncall, node);
     fn->busy = next != NULL;
     (void)pthread_mutex_unlock(&p->lock);
     return next;
@@ -117,12 +98,12 @@ static struct agx_fncall *wait_for_call(struct agx_fnpool *p)
     int r = 0;
 
     p->idle++;
-    while (!p->first && !p->stop && r == 0)
+    while (agx_list_is_empty(&p->row) && !p->stop && r == 0)
         r = pthread_cond_timedwait(&p->work, &p->lock, &ts);
     p->idle--;
-    if (p->first)
+    if (!agx_list_is_empty(&p->row))
         p->queued--;
-    return take_first(&p->first, &p->last);
+    return AGX_LIST_TAKE(&p->row, struct agx_fncall, node);
 }
 
 static void *thread_main(void *arg)
@@ -175,7 +156,7 @@ int agx_fnpool_start(struct agx_fnpool *p, struct agx_fncall *take_call, struct 
     e = grow(p);
     if (p->threads > 0) {
         e = 0; /* those that there are will come to it */
-        append(&p->last, take_call);
+        agx_list_push_back(&p->row, &take_call->node);
         (void)pthread_cond_signal(&p->work);
     } else {
         p->queued--;
