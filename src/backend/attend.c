@@ -239,12 +239,19 @@ int agx_attend_forget(struct agx_attend *a, const char *exec_id, struct agx_erro
 
 /* ---- close ---- */
 
+static void free_all(struct agx_list *ops)
+{
+    struct agx_attend_op *op;
+
+    while ((op = AGX_LIST_TAKE(ops, struct agx_attend_op, node)))
+        agx_attend_op_free(op);
+}
+
 /* All but an op whose hook closes us: that takes the command along when it is freed. */
 static void free_ops(struct agx_attend_cmd *c)
 {
     c->n_ops++; /* so that the last one does not, while the commands are gone through */
-    while (c->ops)
-        agx_attend_op_free(c->ops);
+    free_all(&c->ops);
     c->n_ops--;
     c->started = c->input_out = false;
 }
@@ -268,10 +275,8 @@ void agx_attend_close(struct agx_attend *a, agx_done_fn closed, void *user)
     a->state = AGX_ATTEND_CLOSED;
     a->closed = closed;
     a->closed_user = user;
-    while (a->due)
-        agx_attend_op_free(a->due);
-    while (a->ending)
-        agx_attend_op_free(a->ending);
+    free_all(&a->due);
+    free_all(&a->ending);
     for (size_t at = 0; agx_map_next(&a->cmds, &at, NULL, &value);)
         free_ops(value);
     free_idle_cmds(a);

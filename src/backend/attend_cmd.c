@@ -28,13 +28,6 @@ void agx_attend_cmd_settle(struct agx_attend_cmd *c)
         agx_attend_cmd_free(c);
 }
 
-static struct agx_attend_op *next_of(struct agx_attend_op *op, bool (*fits)(enum agx_attend_kind))
-{
-    while (op && !fits(op->kind))
-        op = op->next;
-    return op;
-}
-
 static bool is_exec(enum agx_attend_kind k)
 {
     return k == AGX_ATTEND_START || k == AGX_ATTEND_ADOPT || k == AGX_ATTEND_RUN;
@@ -50,10 +43,19 @@ static bool is_write(enum agx_attend_kind k)
     return k == AGX_ATTEND_WRITE;
 }
 
+static struct agx_attend_op *first_of(const struct agx_attend_cmd *c,
+                                      bool (*fits)(enum agx_attend_kind))
+{
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (fits(op->kind))
+            return op;
+    return NULL;
+}
+
 bool agx_attend_cmd_start_is_due(const struct agx_attend_cmd *c)
 {
-    for (struct agx_attend_op *op = next_of(c->ops, is_exec); op; op = next_of(op->next, is_exec))
-        if (op->start && !op->start_sent && !c->started)
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (is_exec(op->kind) && op->start && !op->start_sent && !c->started)
             return true;
     return false;
 }
@@ -84,7 +86,7 @@ void agx_attend_cmd_feed(struct agx_attend_cmd *c)
 
     if (agx_attend_cmd_start_is_due(c))
         return;
-    while (!c->input_out && (op = next_of(c->ops, is_write))) {
+    while (!c->input_out && (op = first_of(c, is_write))) {
         struct agx_error *error = NULL;
         int r = send_piece(c, op, &error);
 
@@ -132,14 +134,21 @@ static void forget_input(struct agx_attend_cmd *c)
 /* What has to wait for a START that has to wait for an answer. */
 static void ask_rest(struct agx_attend_cmd *c)
 {
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_kill); op; op = next) {
-        next = next_of(op->next, is_kill);
-        agx_attend_op_ask(op);
-    }
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (is_kill(op->kind))
+            agx_attend_op_ask(op);
     agx_attend_cmd_feed(c);
 }
 
 /* ---- what init says ---- */
+
+static struct agx_attend_op *first_not_begun(const struct agx_attend_cmd *c)
+{
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (is_exec(op->kind) && !op->begun)
+            return op;
+    return NULL;
+}
 
 /* A hook may do anything, so the command is looked for again after each. */
 static void on_started(struct agx_attend *a, struct agx_str id)
@@ -147,11 +156,9 @@ static void on_started(struct agx_attend *a, struct agx_str id)
     struct agx_attend_cmd *c;
 
     while (a->state == AGX_ATTEND_UP && (c = agx_attend_cmd_find(a, id))) {
-        struct agx_attend_op *op = next_of(c->ops, is_exec);
+        struct agx_attend_op *op = first_not_begun(c);
 
         c->started = true;
-        while (op && op->begun)
-            op = next_of(op->next, is_exec);
         if (!op)
             return;
         op->begun = true;
@@ -164,10 +171,11 @@ static void on_started(struct agx_attend *a, struct agx_str id)
 
 static void on_refused(struct agx_attend_cmd *c, const struct agx_init_msg *m)
 {
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
         struct agx_error *error = NULL;
 
-        next = next_of(op->next, is_exec);
+        if (!is_exec(op->kind))
+            continue;
         (void)agx_error_set(&error,
                             m->code > AGX_OK && m->code <= AGX_UNAUTHENTICATED
                                 ? (enum agx_code)m->code
@@ -187,10 +195,11 @@ static void on_unknown(struct agx_attend_cmd *c)
     bool ran = c->started, starts = false;
 
     c->started = false;
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
         struct agx_error *error = NULL;
 
-        next = next_of(op->next, is_exec);
+        if (!is_exec(op->kind))
+            continue;
         if (op->start && !ran) {
             op->is_unknown = true;
             starts = !op->start_sent;
@@ -213,10 +222,11 @@ static void on_exited(struct agx_attend_cmd *c, int32_t exit_code)
     c->started = false;
     if (!c->attend->link->kind->carries_logs)
         agx_attend_logs_end(&c->logs); /* all of them was sent before */
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
         struct agx_error *error = NULL;
 
-        next = next_of(op->next, is_exec);
+        if (!is_exec(op->kind))
+            continue;
         op->exit_code = exit_code;
         if (op->kind == AGX_ATTEND_RUN)
             op->output = agx_attend_logs_tail(&c->logs);
@@ -230,10 +240,9 @@ static void on_exited(struct agx_attend_cmd *c, int32_t exit_code)
 
 static void on_gone(struct agx_attend_cmd *c)
 {
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_kill); op; op = next) {
-        next = next_of(op->next, is_kill);
-        agx_attend_op_end(op, END_DONE, NULL);
-    }
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (is_kill(op->kind))
+            agx_attend_op_end(op, END_DONE, NULL);
 }
 
 static void obey(struct agx_attend_cmd *c, const struct agx_init_msg *m)
@@ -294,10 +303,11 @@ int agx_attend_cmd_query(struct agx_attend_cmd *c, struct agx_error **err)
 void agx_attend_cmd_ask(struct agx_attend_cmd *c)
 {
     forget_input(c);
-    if (c->started && !next_of(c->ops, is_exec))
+    if (c->started && !first_of(c, is_exec))
         (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs go on */
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
-        next = next_of(op->next, is_exec);
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
+        if (!is_exec(op->kind))
+            continue;
         op->start_sent = op->is_unknown = false;
         agx_attend_op_ask(op);
     }
@@ -306,10 +316,12 @@ void agx_attend_cmd_ask(struct agx_attend_cmd *c)
 
 void agx_attend_cmd_give_up(struct agx_attend_cmd *c, const struct agx_error *error, bool gone)
 {
+    struct agx_attend_op *op;
+
     if (gone)
         agx_attend_logs_end(&c->logs);
     c->started = c->input_out = false;
     c->input_op = NULL;
-    while (c->ops)
-        agx_attend_op_give_up(c->ops, error, gone);
+    while ((op = AGX_LIST_FIRST(&c->ops, struct agx_attend_op, node)))
+        agx_attend_op_give_up(op, error, gone);
 }

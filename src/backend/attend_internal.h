@@ -5,6 +5,7 @@
 #include "backend/attend.h"
 #include "base/buf.h"
 #include "base/caplog.h"
+#include "base/list.h"
 #include "base/map.h"
 
 /*
@@ -39,8 +40,8 @@ struct agx_attend_op {
     struct agx_attend *attend;
     struct agx_attend_cmd *cmd; /* which lives as long as the op */
     void *user;
-    struct agx_attend_op **list, *prev, *next; /* its cmd's, `due` or `ending`; the head's prev is
-                                                * the last */
+    struct agx_list_node node; /* in its cmd's `ops`, then in `ending` or `due` */
+    bool ended;                /* the latter, or its hook runs */
 
     struct agx_backend_exec_hooks hooks; /* START, ADOPT */
     agx_attend_ran_fn ran;               /* RUN */
@@ -72,7 +73,7 @@ struct agx_attend_logs {
 /* A command, while it runs or somebody waits for something of it. */
 struct agx_attend_cmd {
     struct agx_attend *attend;
-    struct agx_attend_op *ops;      /* in the order of their calls, without those that are ending */
+    struct agx_list ops;            /* in the order of their calls, without those that are ending */
     unsigned n_ops;                 /* with those */
     bool started;                   /* init says that it runs */
     bool input_out;                 /* a piece of input is with init: the next one after TAKEN */
@@ -96,11 +97,11 @@ struct agx_attend {
     bool go;                   /* an init that is reached may start its main process */
     struct agx_initlink *link; /* UP */
     struct agx_attend_seek seek;
-    struct agx_error *why;     /* DOWN: an init that runs and cannot be reached; NULL: none runs */
-    struct agx_map cmds;       /* by id */
-    struct agx_words forgets;  /* ids that init is to be told to forget */
-    struct agx_attend_op *due; /* end in a later turn */
-    struct agx_attend_op *ending;
+    struct agx_error *why;    /* DOWN: an init that runs and cannot be reached; NULL: none runs */
+    struct agx_map cmds;      /* by id */
+    struct agx_words forgets; /* ids that init is to be told to forget */
+    struct agx_list due;      /* of struct agx_attend_op: end in a later turn */
+    struct agx_list ending;
     uv_timer_t soon; /* ends what is due */
     unsigned n_open; /* the timers, and links that are not closed yet */
     agx_done_fn closed;

@@ -5,39 +5,6 @@
 
 #include "base/banned.h"
 
-/* ---- lists: the first one's prev is the last ---- */
-
-static void list_add(struct agx_attend_op **list, struct agx_attend_op *op)
-{
-    op->list = list;
-    op->next = NULL;
-    if (*list) {
-        op->prev = (*list)->prev;
-        op->prev->next = op;
-        (*list)->prev = op;
-    } else {
-        op->prev = op;
-        *list = op;
-    }
-}
-
-static void list_remove(struct agx_attend_op *op)
-{
-    struct agx_attend_op **list = op->list;
-
-    if (!list)
-        return;
-    if (*list == op)
-        *list = op->next;
-    else
-        op->prev->next = op->next;
-    if (op->next)
-        op->next->prev = op->prev;
-    else if (*list)
-        (*list)->prev = op->prev;
-    op->list = NULL;
-}
-
 /* ---- life ---- */
 
 static void op_cancel(struct agx_backend_op *base);
@@ -83,7 +50,7 @@ struct agx_attend_cmd *agx_attend_op_join(struct agx_attend_op *op, struct agx_s
         return NULL;
     op->cmd = c;
     c->n_ops++;
-    list_add(&c->ops, op);
+    agx_list_push_back(&c->ops, &op->node);
     return c;
 }
 
@@ -91,7 +58,7 @@ void agx_attend_op_free(struct agx_attend_op *op)
 {
     struct agx_attend_cmd *c = op->cmd;
 
-    list_remove(op);
+    agx_list_remove(&op->node);
     if (c) {
         c->n_ops--;
         if (c->input_op == op)
@@ -113,8 +80,9 @@ void agx_attend_op_end(struct agx_attend_op *op, enum agx_attend_end end, struct
     op->error = error;
     if (op->cmd->input_op == op)
         op->cmd->input_op = NULL;
-    list_remove(op);
-    list_add(&op->attend->ending, op);
+    op->ended = true;
+    agx_list_remove(&op->node);
+    agx_list_push_back(&op->attend->ending, &op->node);
 }
 
 void agx_attend_op_give_up(struct agx_attend_op *op, const struct agx_error *error, bool gone)
@@ -169,26 +137,15 @@ void agx_attend_deliver(struct agx_attend *a)
 {
     struct agx_attend_op *op;
 
-    while ((op = a->ending)) {
-        list_remove(op); /* the hook finds it nowhere */
+    while ((op = AGX_LIST_TAKE(&a->ending, struct agx_attend_op, node))) {
         tell(op);
         agx_attend_op_free(op);
     }
 }
 
-static void move_all(struct agx_attend_op **from, struct agx_attend_op **to)
-{
-    struct agx_attend_op *op;
-
-    while ((op = *from)) {
-        list_remove(op);
-        list_add(to, op);
-    }
-}
-
 void agx_attend_deliver_due(struct agx_attend *a)
 {
-    move_all(&a->due, &a->ending);
+    agx_list_move(&a->ending, &a->due);
     agx_attend_deliver(a);
 }
 
@@ -200,8 +157,8 @@ static void on_soon(uv_timer_t *t)
 /* What a call has ended already is told in a later turn. */
 static void put_off(struct agx_attend *a)
 {
-    move_all(&a->ending, &a->due);
-    if (a->due)
+    agx_list_move(&a->due, &a->ending);
+    if (!agx_list_is_empty(&a->due))
         (void)uv_timer_start(&a->soon, on_soon, 0, 0);
 }
 
@@ -391,7 +348,7 @@ static void op_cancel(struct agx_backend_op *base)
     struct agx_error *error = NULL;
     const bool is_exec = op->kind == AGX_ATTEND_START || op->kind == AGX_ATTEND_ADOPT;
 
-    if (is_exec || op->list != &op->cmd->ops)
+    if (is_exec || op->ended)
         return;
     if (op->kind == AGX_ATTEND_RUN && (op->start_sent || op->begun) && send_kill(op, NULL) == 0) {
         op->cancelled = true; /* its end is the answer */

@@ -17,6 +17,7 @@
 #include "backend/fence_state.h"
 #include "backend/fence_watch.h"
 #include "base/limits_backend.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 
@@ -30,13 +31,9 @@
 enum { INSTANCE_SHOWN = 8 };
 
 struct agx_fence_op {
-    struct agx_fence_op *next;
+    struct agx_list_node node;
     agx_done_fn done; /* NULL: abandoned */
     void *user;
-};
-
-struct op_list {
-    struct agx_fence_op *head, **tail;
 };
 
 struct agx_fence {
@@ -49,7 +46,7 @@ struct agx_fence {
     void *restored_user;
 
     struct agx_fence_state state;
-    struct op_list waiting, riding; /* for the next script; on the present one */
+    struct agx_list waiting, riding; /* for the next script; on the present one */
     bool running, closing;
     bool synced;     /* the first sync was asked for */
     bool asked;      /* there is something to do that no request waits for */
@@ -66,45 +63,21 @@ static void kick(struct agx_fence *f);
 
 /* ---- requests ---- */
 
-static void push(struct op_list *list, struct agx_fence_op *op)
+static struct agx_fence_op *pop(struct agx_list *list)
 {
-    op->next = NULL;
-    *list->tail = op;
-    list->tail = &op->next;
-}
-
-static struct agx_fence_op *pop(struct op_list *list)
-{
-    struct agx_fence_op *op = list->head;
-
-    if (op) {
-        list->head = op->next;
-        if (!list->head)
-            list->tail = &list->head;
-    }
-    return op;
+    return AGX_LIST_TAKE(list, struct agx_fence_op, node);
 }
 
 /* Tells all that rode on the script. They may ask for more meanwhile, or close the fence. */
-static void tell(struct op_list *list, const struct agx_error *error)
+static void tell(struct agx_list *list, const struct agx_error *error)
 {
-    struct agx_fence_op *op = list->head, *next;
+    struct agx_fence_op *op;
 
-    for (; op; op = next) {
-        next = op->next;
+    while ((op = pop(list))) {
         if (op->done)
             op->done(op->user, error ? agx_error_dup(error) : NULL);
         free(op);
     }
-}
-
-static struct op_list detach(struct op_list *list)
-{
-    struct op_list old = *list;
-
-    list->head = NULL;
-    list->tail = &list->head;
-    return old;
 }
 
 static void start_job(struct agx_fence *f)
@@ -122,11 +95,9 @@ static void start_job(struct agx_fence *f)
 static void start_script(struct agx_fence *f)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_FENCE_TEXT_MAX);
-    struct agx_fence_op *op;
 
     f->asked = false;
-    while ((op = pop(&f->waiting)))
-        push(&f->riding, op);
+    agx_list_move(&f->riding, &f->waiting);
     f->job->read_host = false;
     if (agx_fence_state_script(&f->state, &text, &f->job->failed) == 0) {
         f->job->script = agx_buf_take_cstr(&text);
@@ -143,12 +114,14 @@ static void start_script(struct agx_fence *f)
 /* Starts what is to be done next, if anything. */
 static void kick(struct agx_fence *f)
 {
+    bool waits = !agx_list_is_empty(&f->waiting) || !agx_list_is_empty(&f->riding);
+
     if (f->running || f->closing || !f->synced)
         return;
     if (f->stale && agx_fence_state_any(&f->state)) {
         f->job->read_host = true;
         start_job(f);
-    } else if (f->waiting.head || f->riding.head || f->asked) {
+    } else if (waits || f->asked) {
         start_script(f);
     }
 }
@@ -179,11 +152,12 @@ static void on_retry(uv_timer_t *t)
 /* A whole one failed, or one succeeded. Nothing is touched behind the last call. */
 static void conclude(struct agx_fence *f, struct agx_error *error)
 {
-    struct op_list list = detach(&f->riding);
+    struct agx_list list = { 0 };
     bool again = !error && f->state.whole && agx_fence_state_any(&f->state);
     agx_done_fn restored = f->restoring && !again ? f->restored : NULL;
     void *user = f->restored_user;
 
+    agx_list_move(&list, &f->riding);
     if (error && f->restoring)
         (void)uv_timer_start(&f->retry, on_retry, AGX_FENCE_RETRY_MS, 0);
     f->restoring = f->restoring && (error || again); /* changed once more meanwhile */
@@ -213,8 +187,8 @@ static void on_job_done(struct agx_job *job, struct agx_error *error)
     } else if (!f->state.flying_whole) {
         agx_error_free(error); /* invariant 2: those that ride on it ride again */
         f->state.whole = f->asked = true;
-        f->restoring =
-            f->restoring || !f->riding.head; /* it was for news: nobody else asks again */
+        if (agx_list_is_empty(&f->riding))
+            f->restoring = true; /* it was for news: nobody else asks again */
         kick(f);
     } else {
         f->state.whole = true;
@@ -320,8 +294,6 @@ int agx_fence_open(struct agx_loop *l, const struct agx_fence_config *config,
     f->restored = config->restored;
     f->restored_user = config->restored_user;
     f->stale = true;
-    (void)detach(&f->waiting);
-    (void)detach(&f->riding);
     agx_fence_state_init(&f->state, config->instance, config->lan_blocked, seed);
     f->state.routed = config->routed;
     (void)uv_timer_init(agx_loop_uv(l), &f->retry);
@@ -353,7 +325,7 @@ static void wait_for(struct agx_fence *f, agx_done_fn done, void *user,
 
     op->done = done;
     op->user = user;
-    push(&f->waiting, op);
+    agx_list_push_back(&f->waiting, &op->node);
     if (ret_op)
         *ret_op = op;
     kick(f);
@@ -409,7 +381,7 @@ void agx_fence_abandon(struct agx_fence_op *op)
 
 /* ---- the end ---- */
 
-static void free_ops(struct op_list *list)
+static void free_ops(struct agx_list *list)
 {
     struct agx_fence_op *op;
 

@@ -17,6 +17,7 @@
 #include "backend/initlink.h"
 
 #include "base/fd.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "loop/uverr.h"
@@ -32,7 +33,7 @@ enum link_state { LINK_TAKING, LINK_GREETING, LINK_READY, LINK_LOST, LINK_CLOSED
 
 /* A packet that waits. */
 struct packet {
-    struct packet *next;
+    struct agx_list_node node;
     int fds[AGX_INIT_FDS_MAX + 1];
     size_t n_fds;
     size_t len;
@@ -56,7 +57,7 @@ struct pidlink {
     uint64_t nonce;
     uint64_t deadline_ms;
     struct sock *sock;
-    struct packet *first, **last;
+    struct agx_list packets; /* that wait */
     size_t queued;
     unsigned n_open; /* handles, sockets' too */
     uv_poll_t exit_poll;
@@ -99,11 +100,8 @@ static void drop_sock(struct pidlink *k)
 {
     struct packet *q;
 
-    while ((q = k->first)) {
-        k->first = q->next;
+    while ((q = AGX_LIST_TAKE(&k->packets, struct packet, node)))
         packet_free(q);
-    }
-    k->last = &k->first;
     k->queued = 0;
     if (!k->sock)
         return;
@@ -250,16 +248,14 @@ static void flush(struct pidlink *k)
 {
     struct packet *q;
 
-    while ((q = k->first)) {
+    while ((q = AGX_LIST_FIRST(&k->packets, struct packet, node))) {
         if (transmit(k->sock, q) == 1)
             break;
-        k->first = q->next;
-        if (!k->first)
-            k->last = &k->first;
+        agx_list_remove(&q->node);
         k->queued -= q->len;
         packet_free(q);
     }
-    poll_for(k->sock, k->first ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+    poll_for(k->sock, agx_list_is_empty(&k->packets) ? UV_READABLE : UV_READABLE | UV_WRITABLE);
 }
 
 /* Of an init that ended with something of ours unread the kernel says so first, once: what it sent
@@ -409,10 +405,9 @@ static int pidlink_send(struct agx_initlink *base, const struct agx_init_msg *m,
         packet_free(q);
         return r;
     }
-    *k->last = q;
-    k->last = &q->next;
+    agx_list_push_back(&k->packets, &q->node);
     k->queued += q->len;
-    if (k->first == q)
+    if (agx_list_first(&k->packets) == &q->node)
         flush(k);
     return 0;
 }
@@ -476,7 +471,6 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
     k->user = user;
     k->loop = loop;
     k->nonce = nonce;
-    k->last = &k->first;
     r = uv_poll_init(agx_loop_uv(loop), &k->exit_poll, pidfd);
     if (r < 0) {
         free(k);

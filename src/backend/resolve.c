@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/limits_backend.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/uuid.h"
@@ -58,7 +59,7 @@ struct entry {
 };
 
 struct agx_resolve {
-    struct agx_resolve *prev, *next;
+    struct agx_list_node node;
     struct agx_resolver *resolver;
     agx_resolved_fn changed;
     void *user;
@@ -74,8 +75,8 @@ struct agx_resolver {
     struct agx_pool *pool;
     uv_timer_t again;
     struct agx_map names;
-    struct agx_resolve *users;
-    unsigned n_open; /* what the end waits for */
+    struct agx_list users; /* of struct agx_resolve */
+    unsigned n_open;       /* what the end waits for */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -176,8 +177,7 @@ static bool all_asked(const struct agx_resolve *v)
 
 static void tell_users(struct agx_resolver *r, const struct name *name, bool changed)
 {
-    for (struct agx_resolve *v = r->users, *next; v; v = next) {
-        next = v->next;
+    AGX_LIST_FOR_EACH (struct agx_resolve, v, &r->users, node) {
         if (!uses(v, name))
             continue;
         if (v->told ? changed : all_asked(v))
@@ -332,9 +332,7 @@ struct agx_resolve *agx_resolve_stop(struct agx_resolve *v)
 {
     if (!v)
         return NULL;
-    *(v->prev ? &v->prev->next : &v->resolver->users) = v->next;
-    if (v->next)
-        v->next->prev = v->prev;
+    agx_list_remove(&v->node);
     for (size_t i = 0; i < v->n_entries; i++) {
         if (v->entries[i].name)
             name_drop(v->entries[i].name);
@@ -369,10 +367,8 @@ int agx_resolve_start(struct agx_resolver *r, const struct agx_egress *list, siz
     struct agx_resolve *v = agx_new(struct agx_resolve);
 
     agx_loop_assert(r->loop);
-    *v = (struct agx_resolve){ .resolver = r, .changed = changed, .user = user, .next = r->users };
-    if (v->next)
-        v->next->prev = v;
-    r->users = v;
+    *v = (struct agx_resolve){ .resolver = r, .changed = changed, .user = user };
+    agx_list_push_front(&r->users, &v->node);
     (void)uv_timer_init(agx_loop_uv(r->loop), &v->first);
     v->first.data = v;
     if (!copy_list(v, list, n)) {
@@ -412,7 +408,7 @@ static void on_pool_stopped(void *user, struct agx_error *error)
 
 void agx_resolver_close(struct agx_resolver *r, agx_done_fn closed, void *user)
 {
-    assert(!r->users);
+    assert(agx_list_is_empty(&r->users));
     r->closed = closed;
     r->closed_user = user;
     uv_close((uv_handle_t *)&r->again, on_timer_closed);

@@ -20,12 +20,10 @@
 /* Out of whichever list it is in. */
 void agx_fake_op_unlink(struct agx_fake *f, struct agx_fake_op *op)
 {
-    if (!op->is_due) {
+    if (op->is_due)
+        agx_list_remove(&op->node);
+    else
         (void)agx_map_remove(&f->ops, agx_fake_key(&op->tag));
-        return;
-    }
-    *(op->prev ? &op->prev->next : &f->due) = op->next;
-    *(op->next ? &op->next->prev : &f->due_last) = op->prev;
 }
 
 void agx_fake_op_free(struct agx_fake_op *op)
@@ -51,8 +49,10 @@ static void on_soon(uv_timer_t *t)
 {
     struct agx_fake *f = container_of(t, struct agx_fake, soon);
 
-    while (f->due && !f->base.closing)
-        agx_fake_op_end(f, f->due, AGX_TAKE_PTR(f->due->error));
+    struct agx_fake_op *op;
+
+    while (!f->base.closing && (op = AGX_LIST_FIRST(&f->due, struct agx_fake_op, node)))
+        agx_fake_op_end(f, op, AGX_TAKE_PTR(op->error));
 }
 
 /* Ends it in a later turn. Takes the error. */
@@ -61,17 +61,13 @@ void agx_fake_op_end_soon(struct agx_fake *f, struct agx_fake_op *op, struct agx
     agx_fake_op_unlink(f, op);
     op->is_due = true;
     op->error = error;
-    op->next = NULL;
-    op->prev = f->due_last;
-    *(f->due_last ? &f->due_last->next : &f->due) = op;
-    f->due_last = op;
+    agx_list_push_back(&f->due, &op->node);
     (void)uv_timer_start(&f->soon, on_soon, 0, 0);
 }
 
-/* Those that wait for the world, by `next`; they stay where they are. */
-static struct agx_fake_op *list_ops(const struct agx_fake *f, bool but_execs)
+/* Those that wait for the world; they stay in `ops`. */
+static void list_ops(const struct agx_fake *f, bool but_execs, struct agx_list *ret)
 {
-    struct agx_fake_op *list = NULL;
     void *value;
 
     for (size_t at = 0; agx_map_next(&f->ops, &at, NULL, &value);) {
@@ -79,10 +75,8 @@ static struct agx_fake_op *list_ops(const struct agx_fake *f, bool but_execs)
 
         if (op->kind == AGX_FAKE_OP_EXEC && but_execs)
             continue;
-        op->next = list;
-        list = op;
+        agx_list_push_front(ret, &op->node);
     }
-    return list;
 }
 
 int agx_fake_unavailable(const struct agx_fake *f, struct agx_error **err)
@@ -92,10 +86,13 @@ int agx_fake_unavailable(const struct agx_fake *f, struct agx_error **err)
 
 void agx_fake_fail_all(struct agx_fake *f, bool keep_execs)
 {
-    for (struct agx_fake_op *op = list_ops(f, keep_execs), *next; op; op = next) {
+    struct agx_list failed = { 0 };
+    struct agx_fake_op *op;
+
+    list_ops(f, keep_execs, &failed);
+    while ((op = AGX_LIST_TAKE(&failed, struct agx_fake_op, node))) {
         struct agx_error *error = NULL;
 
-        next = op->next;
         (void)agx_fake_unavailable(f, &error);
         agx_fake_op_end_soon(f, op, error);
     }
@@ -142,14 +139,11 @@ static void on_handle_closed(uv_handle_t *h)
 void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user)
 {
     struct agx_fake *f = agx_fake_of(b);
+    struct agx_fake_op *op;
 
     agx_fake_fail_all(f, false); /* into `due`, where nobody hears of it */
-    while (f->due) {
-        struct agx_fake_op *op = f->due;
-
-        agx_fake_op_unlink(f, op);
+    while ((op = AGX_LIST_TAKE(&f->due, struct agx_fake_op, node)))
         agx_fake_op_free(op);
-    }
     f->state = AGX_FAKE_CLOSED;
     f->closed = closed;
     f->closed_user = user;

@@ -2,6 +2,7 @@
 #ifndef AGX_TESTS_FAKE_INTERNAL_H
 #define AGX_TESTS_FAKE_INTERNAL_H
 
+#include "base/list.h"
 #include "tests/fake/fake.h"
 #include "tests/fake/link.h"
 #include "base/map.h"
@@ -26,9 +27,9 @@ struct agx_fake_op {
     struct agx_backend_exec_hooks exec_hooks;
     char *sandbox_id, *exec_id; /* EXEC: to find it again */
     bool adopt, begun;
-    bool is_due;             /* in `due` instead of `ops` */
-    struct agx_error *error; /* what it will end with then */
-    struct agx_fake_op *prev, *next;
+    bool is_due;               /* in `due` instead of `ops` */
+    struct agx_error *error;   /* what it will end with then */
+    struct agx_list_node node; /* in `due` */
 };
 
 /*
@@ -53,7 +54,7 @@ struct agx_fake {
     uv_timer_t soon;            /* ends what is due */
     struct agx_map ops;         /* by tag */
     uint64_t last_tag;
-    struct agx_fake_op *due, *due_last;
+    struct agx_list due; /* of struct agx_fake_op */
     agx_done_fn closed;
     void *closed_user;
 };

@@ -132,11 +132,10 @@ void world_answer_exit(const struct world_asker *a, int32_t code)
 
 void world_tell(struct world *w, const char *sandbox_id)
 {
-    for (struct world_link *k = w->links, *next; k; k = next) {
+    AGX_LIST_FOR_EACH (struct world_link, k, &w->links, node) {
         const struct world_asker all = { .link = k };
         struct agx_fake_out o;
 
-        next = k->next;
         agx_fake_link_begin(k->link, &o, AGX_FAKE_NEWS, 0);
         agx_fake_out_cstr(&o, sandbox_id);
         send_answer(&all, &o);
@@ -224,9 +223,7 @@ static void on_link_closed(void *user)
 
     world_forget_link(w, k);
     world_execs_forget_link(w, k);
-    *(k->prev ? &k->prev->next : &w->links) = k->next;
-    if (k->next)
-        k->next->prev = k->prev;
+    agx_list_remove(&k->node);
     free(k);
     w->links_changed(w->user, --w->n_links);
 }
@@ -239,10 +236,7 @@ void world_accept(struct world *w, int *take_fd)
 
     k->world = w;
     k->link = agx_fake_link_new(w->loop, &link_ops, k);
-    k->next = w->links;
-    if (k->next)
-        k->next->prev = k;
-    w->links = k;
+    agx_list_push_front(&w->links, &k->node);
     /* Those that started last run first, and the journal comes before every answer. */
     (void)uv_prepare_stop(&w->flush);
     (void)uv_prepare_start(&w->flush, on_flush);
@@ -271,7 +265,7 @@ void world_done(struct world *w)
 {
     void *value;
 
-    for (struct world_link *k = w->links; k; k = k->next)
+    AGX_LIST_FOR_EACH (struct world_link, k, &w->links, node)
         agx_fake_link_close(k->link);
     for (size_t at = 0; agx_map_next(&w->sandboxes, &at, NULL, &value);) {
         world_execs_end(value, NULL);

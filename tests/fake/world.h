@@ -10,6 +10,7 @@
 #include "tests/fake/link.h"
 #include "tests/fake/rule.h"
 #include "base/caplog.h"
+#include "base/list.h"
 #include "base/map.h"
 
 struct world;
@@ -29,7 +30,7 @@ struct world_timer *world_timer_stop(struct world_timer *t);
 struct world_link {
     struct world *world;
     struct agx_fake_link *link;
-    struct world_link *prev, *next;
+    struct agx_list_node node; /* in world->links */
 };
 
 /* Who waits for an answer; the link is NULL once it is gone. */
@@ -57,12 +58,12 @@ struct world_sandbox {
     struct world_op *op; /* at most one */
     struct world_timer *death;
     enum agx_seen dies_as;
-    struct world_exec *execs;
+    struct agx_list execs; /* of struct world_exec */
 };
 
 struct world {
     struct agx_loop *loop;
-    struct world_link *links;
+    struct agx_list links; /* of struct world_link */
     struct agx_map sandboxes, execs, counts;
     struct agx_fake_rules rules;
     int journal_fd;

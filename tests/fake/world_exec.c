@@ -115,7 +115,7 @@ static void exec_lose(struct world_exec *e, const char *why)
 
 void world_execs_end(struct world_sandbox *sb, const char *why)
 {
-    for (struct world_exec *e = sb->execs; e; e = e->next) {
+    AGX_LIST_FOR_EACH (struct world_exec, e, &sb->execs, node) {
         if (is_active(e) && why)
             exec_lose(e, why);
         else if (is_active(e))
@@ -129,9 +129,7 @@ static void exec_free(struct world_exec *e)
 
     (void)snprintf(key, sizeof(key), "%s/%s", e->sandbox->id, e->id);
     (void)agx_map_remove(&e->sandbox->world->execs, agx_str_from(key));
-    *(e->prev ? &e->prev->next : &e->sandbox->execs) = e->next;
-    if (e->next)
-        e->next->prev = e->prev;
+    agx_list_remove(&e->node);
     stop_timers(e);
     log_close(&e->out);
     log_close(&e->err);
@@ -147,8 +145,10 @@ static void exec_free(struct world_exec *e)
 
 void world_execs_forget(struct world_sandbox *sb)
 {
-    while (sb->execs)
-        exec_free(sb->execs);
+    struct world_exec *e;
+
+    while ((e = AGX_LIST_FIRST(&sb->execs, struct world_exec, node)))
+        exec_free(e);
 }
 
 void world_execs_forget_link(struct world *w, const struct world_link *link)
@@ -202,10 +202,7 @@ static struct world_exec *exec_new(struct world_sandbox *sb, const struct ids *i
     e->id = agx_str_dup(ids->exec);
     e->out.data_fd = e->out.index_fd = e->err.data_fd = e->err.index_fd = -1;
     e->input.max = INPUT_HIGH + AGX_BACKEND_WRITE_MAX;
-    e->next = sb->execs;
-    if (e->next)
-        e->next->prev = e;
-    sb->execs = e;
+    agx_list_push_front(&sb->execs, &e->node);
     if (!e->id || agx_map_put(&sb->world->execs, agx_str_from(ids->key), e, NULL) < 0)
         abort();
     return e;

@@ -41,7 +41,7 @@ struct world_exec {
     struct agx_buf input;
     bool input_open;
     struct world_asker writer; /* whose bytes have not been taken yet */
-    struct world_exec *prev, *next;
+    struct agx_list_node node; /* in sandbox->execs */
 };
 
 /* command.c: splits the command into steps. */

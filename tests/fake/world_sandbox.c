@@ -422,7 +422,7 @@ static int script_now(struct world *w, struct agx_str line, struct agx_error **e
 /* As if the sockets had broken. */
 static void drop_links(struct world *w, const struct world_link *but)
 {
-    for (struct world_link *k = w->links; k; k = k->next) {
+    AGX_LIST_FOR_EACH (struct world_link, k, &w->links, node) {
         if (k != but)
             agx_fake_link_close(k->link);
     }

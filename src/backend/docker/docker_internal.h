@@ -37,6 +37,7 @@
 #include "backend/resolve.h"
 #include "backend/shown.h"
 #include "backend/subnets.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "loop/job.h"
 #include "base/uuid.h"
@@ -74,16 +75,16 @@ struct agx_docker {
     struct agx_resolver *resolver; /* with the fence */
     struct agx_map guards;         /* egress lists, by sandbox id */
     bool fence_synced;
-    bool cannot_isolate;      /* it is required, and the engine is on another machine */
-    struct agx_step *syncing; /* brings the fence in line with what there is */
-    struct agx_docker_fencing *fence_waits; /* for its end */
-    unsigned networks_ready;                /* that are kept */
-    struct agx_docker_ready *ready;         /* NULL: none is, or not yet */
-    bool ready_begun;                       /* those of an earlier daemon are looked for once */
-    struct agx_map boxes;                   /* by sandbox id */
-    unsigned n_open;                        /* attends, the fence, the close itself */
-    bool was_away;                          /* the engine did not answer meanwhile */
-    bool afters_restored;                   /* those of an earlier daemon go on */
+    bool cannot_isolate;            /* it is required, and the engine is on another machine */
+    struct agx_step *syncing;       /* brings the fence in line with what there is */
+    struct agx_list fence_waits;    /* of struct agx_docker_fencing: for its end */
+    unsigned networks_ready;        /* that are kept */
+    struct agx_docker_ready *ready; /* NULL: none is, or not yet */
+    bool ready_begun;               /* those of an earlier daemon are looked for once */
+    struct agx_map boxes;           /* by sandbox id */
+    unsigned n_open;                /* attends, the fence, the close itself */
+    bool was_away;                  /* the engine did not answer meanwhile */
+    bool afters_restored;           /* those of an earlier daemon go on */
     agx_done_fn closed;
     void *closed_user;
 };

@@ -92,16 +92,23 @@ int agx_docker_engine_open(struct agx_loop *l, const struct agx_docker_engine_co
     return 0;
 }
 
+static struct docker_wait *first_waiting(const struct agx_docker_engine *e)
+{
+    return AGX_LIST_FIRST(&e->waiting, struct docker_wait, node);
+}
+
 struct agx_docker_engine *agx_docker_engine_close(struct agx_docker_engine *e)
 {
+    struct docker_wait *w;
+
     if (!e)
         return NULL;
     assert(!e->closed);
     e->closed = true;
-    while (e->waiting)
-        e->waiting->kind->drop(e->waiting);
-    while (e->running)
-        e->running->kind->drop(e->running);
+    while ((w = first_waiting(e)))
+        w->kind->drop(w);
+    while ((w = AGX_LIST_FIRST(&e->running, struct docker_wait, node)))
+        w->kind->drop(w);
     e->fetch = agx_fetch_close(e->fetch);
     if (e->pins == 0)
         engine_free(e);
@@ -133,47 +140,12 @@ char *docker_versioned(const struct agx_docker_engine *e, const char *path)
 
 /* ---- who waits ---- */
 
-static void enlist_waiting(struct docker_wait *w)
-{
-    struct agx_docker_engine *e = w->engine;
-
-    w->waiting = true;
-    w->round = e->round;
-    w->next = NULL;
-    w->prev = e->waiting_last;
-    *(w->prev ? &w->prev->next : &e->waiting) = w;
-    e->waiting_last = w;
-}
-
-static void enlist_running(struct docker_wait *w)
-{
-    struct agx_docker_engine *e = w->engine;
-
-    w->waiting = false;
-    w->prev = NULL;
-    w->next = e->running;
-    if (w->next)
-        w->next->prev = w;
-    e->running = w;
-}
-
-static void unlist(struct docker_wait *w)
-{
-    struct agx_docker_engine *e = w->engine;
-
-    *(w->prev ? &w->prev->next : w->waiting ? &e->waiting : &e->running) = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else if (w->waiting)
-        e->waiting_last = w->prev;
-}
-
 void docker_wait_end(struct docker_wait *w)
 {
     struct agx_docker_engine *e = w->engine;
 
-    unlist(w);
-    if (e->waiting || !e->ping)
+    agx_list_remove(&w->node);
+    if (first_waiting(e) || !e->ping)
         return;
     agx_fetch_cancel(e->ping); /* nobody wants to know any more */
     e->ping = NULL;
@@ -183,8 +155,8 @@ static void wake_one(struct docker_wait *w, const struct agx_error *error)
 {
     struct agx_error *why = error ? agx_error_dup(error) : NULL;
 
-    unlist(w);
-    enlist_running(w);
+    agx_list_remove(&w->node);
+    agx_list_push_front(&w->engine->running, &w->node);
     if (error || w->kind->go(w, &why) < 0)
         w->kind->fail(w, why);
 }
@@ -224,15 +196,16 @@ static int ping(struct agx_docker_engine *e, struct agx_error **err)
 static void wake(struct agx_docker_engine *e, struct agx_error *error)
 {
     struct agx_error *why = NULL;
+    struct docker_wait *w;
 
     e->pins++;
     e->waking = true;
     e->round++;
-    while (!e->closed && e->waiting && e->waiting->round != e->round)
-        wake_one(e->waiting, error);
+    while (!e->closed && (w = first_waiting(e)) && w->round != e->round)
+        wake_one(w, error);
     e->waking = false;
     agx_error_free(error);
-    if (!e->closed && e->waiting && ping(e, &why) < 0)
+    if (!e->closed && first_waiting(e) && ping(e, &why) < 0)
         wake(e, why);
     if (--e->pins == 0 && e->closed)
         engine_free(e);
@@ -259,10 +232,10 @@ int docker_wait_start(struct docker_wait *w, struct agx_error **err)
     agx_loop_assert(e->loop);
     assert(!e->closed);
     if (e->version > 0) {
-        enlist_running(w);
+        agx_list_push_front(&e->running, &w->node);
         r = w->kind->go(w, err);
         if (r < 0)
-            unlist(w);
+            agx_list_remove(&w->node);
         return r;
     }
     if (!e->ping && !e->waking) {
@@ -270,6 +243,7 @@ int docker_wait_start(struct docker_wait *w, struct agx_error **err)
         if (r < 0)
             return r;
     }
-    enlist_waiting(w);
+    w->round = e->round;
+    agx_list_push_back(&e->waiting, &w->node);
     return 0;
 }

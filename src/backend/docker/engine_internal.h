@@ -3,6 +3,7 @@
 #define AGX_BACKEND_DOCKER_ENGINE_INTERNAL_H
 
 #include "backend/docker/engine.h"
+#include "base/list.h"
 #include "base/mem.h"
 
 struct docker_wait;
@@ -30,9 +31,8 @@ struct docker_wait_kind {
 struct docker_wait {
     const struct docker_wait_kind *kind;
     struct agx_docker_engine *engine;
-    struct docker_wait *prev, *next; /* in `waiting` or in `running` of the engine */
-    bool waiting;                    /* for the version */
-    unsigned round;                  /* of the engine's when it began to wait */
+    struct agx_list_node node; /* in `waiting` (for the version) or in `running` of the engine */
+    unsigned round;            /* of the engine's when it began to wait */
 };
 
 struct agx_docker_engine {
@@ -43,8 +43,8 @@ struct agx_docker_engine {
     unsigned fixed;   /* the version that the configuration asks for; 0: it is agreed on */
     unsigned version; /* 0: not known, or the engine has been away since */
     struct agx_fetch_call *ping;
-    struct docker_wait *waiting, *waiting_last; /* in the order of their calls */
-    struct docker_wait *running;
+    struct agx_list waiting; /* of struct docker_wait, in the order of their calls */
+    struct agx_list running;
     unsigned round; /* grows with each answer to a ping */
     bool waking;    /* those who waited for it are being told */
     unsigned pins;  /* functions of ours that go on after a callback */

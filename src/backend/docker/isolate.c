@@ -21,7 +21,7 @@
 #include "base/banned.h"
 
 struct agx_docker_fencing {
-    struct agx_docker_fencing *prev, *next; /* while it waits for the sync */
+    struct agx_list_node node; /* in fence_waits, while it waits for the sync */
     struct agx_docker *docker;
     char *sandbox_id;
     struct agx_docker_net net;
@@ -171,19 +171,9 @@ int agx_docker_fence_put(struct agx_docker *d, const char *sandbox_id,
     *ret_fencing = f;
     if (!f->waits)
         return 0;
-    f->next = d->fence_waits;
-    if (f->next)
-        f->next->prev = f;
-    d->fence_waits = f;
+    agx_list_push_front(&d->fence_waits, &f->node);
     agx_docker_fence_sync(d);
     return 0;
-}
-
-static void unlink_wait(struct agx_docker_fencing *f)
-{
-    *(f->prev ? &f->prev->next : &f->docker->fence_waits) = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
 }
 
 void agx_docker_fence_abandon(struct agx_docker_fencing *f)
@@ -191,7 +181,7 @@ void agx_docker_fence_abandon(struct agx_docker_fencing *f)
     if (!f)
         return;
     if (f->waits)
-        unlink_wait(f);
+        agx_list_remove(&f->node);
     else if (f->egress)
         agx_docker_guard_abandon(f->docker, f->sandbox_id);
     else
@@ -202,11 +192,11 @@ void agx_docker_fence_abandon(struct agx_docker_fencing *f)
 /* The sync has ended: those who waited for it go on, or fail with it. */
 static void release_waits(struct agx_docker *d, const struct agx_error *error)
 {
-    while (d->fence_waits) {
-        struct agx_docker_fencing *f = d->fence_waits;
+    struct agx_docker_fencing *f;
+
+    while ((f = AGX_LIST_TAKE(&d->fence_waits, struct agx_docker_fencing, node))) {
         struct agx_error *why = error ? agx_error_dup(error) : NULL;
 
-        unlink_wait(f);
         if (error || put(f, &why) < 0)
             fencing_end(f, why);
     }

@@ -24,44 +24,28 @@ enum { INSTANCE_SHOWN = 8 };
 
 /* ---- lists and nests ---- */
 
-void agx_nests_list_init(struct nest_list *list)
-{
-    *list = (struct nest_list){ .tail = &list->head };
-}
-
 void agx_nests_push(struct nest_list *list, struct nest *n)
 {
-    n->next = NULL;
-    *list->tail = n;
-    list->tail = &n->next;
+    agx_list_push_back(&list->nests, &n->node);
     list->len++;
 }
 
 struct nest *agx_nests_pop(struct nest_list *list)
 {
-    struct nest *n = list->head;
+    struct nest *n = AGX_LIST_TAKE(&list->nests, struct nest, node);
 
-    if (n) {
-        list->head = n->next;
-        if (!list->head)
-            list->tail = &list->head;
+    if (n)
         list->len--;
-    }
     return n;
 }
 
-static void unlink_from(struct nest_list *list, const struct nest *n)
+/* A nest that somebody has is in no other list. */
+static void leave_adopted(struct nest *n)
 {
-    struct nest_list left;
-    struct nest *each;
-
-    agx_nests_list_init(&left);
-    while ((each = agx_nests_pop(list))) {
-        if (each != n)
-            agx_nests_push(&left, each);
-    }
-    while ((each = agx_nests_pop(&left)))
-        agx_nests_push(list, each);
+    if (!agx_list_has(&n->node))
+        return;
+    agx_list_remove(&n->node);
+    n->nests->adopted.len--;
 }
 
 struct nest *agx_nests_new(struct agx_nests *s, enum agx_nest_network network, size_t members)
@@ -123,7 +107,7 @@ struct agx_nest *agx_nest_free(struct agx_nest *n)
 
     if (!n)
         return NULL;
-    unlink_from(&own->nests->adopted, own);
+    leave_adopted(own);
     agx_nests_free(own);
     return NULL;
 }
@@ -135,7 +119,7 @@ struct agx_nest *agx_nest_remove(struct agx_nest *n)
     if (!n)
         return NULL;
     agx_loop_assert(own->nests->loop);
-    unlink_from(&own->nests->adopted, own);
+    leave_adopted(own);
     agx_nests_drop(own);
     return NULL;
 }
@@ -303,8 +287,9 @@ int agx_nests_begin(struct agx_nests *s, agx_done_fn done, void *user, struct ag
     j->job.kind = &clean_kind;
     j->nests = s;
     j->maker = s->maker;
-    for (const struct nest *n = s->adopted.head; r == 0 && n; n = n->next)
-        r = agx_words_add(&j->keep, agx_str_from(n->pub.interface), err);
+    AGX_LIST_FOR_EACH (const struct nest, n, &s->adopted.nests, node)
+        if (r == 0)
+            r = agx_words_add(&j->keep, agx_str_from(n->pub.interface), err);
     if (r == 0)
         r = agx_job_start(&j->job, s->pool, err);
     if (r < 0) {
@@ -460,10 +445,6 @@ int agx_nests_open(struct agx_loop *l, const struct agx_nests_config *config,
     s->want_ready = AGX_MIN(config->ready, (unsigned)AGX_NEST_READY_MAX);
     s->notice = config->notice;
     s->user = config->user;
-    s->waiting_tail = &s->waiting;
-    agx_nests_list_init(&s->adopted);
-    agx_nests_list_init(&s->ready);
-    agx_nests_list_init(&s->dying);
     s->maker = agx_new(struct agx_nest_maker);
     s->maker->fd = s->maker->init_fd = -1;
     s->maker->init_path = agx_str_dup(agx_str_from(config->init_path));

@@ -13,20 +13,21 @@
 #include "backend/native/ids.h"
 #include "backend/native/nest.h"
 #include "backend/native/nest_make.h"
+#include "base/list.h"
 #include "loop/job.h"
 
 /* One nest, from its making until it is gone. */
 struct nest {
     struct agx_nest pub; /* first: what callers have */
     struct agx_nests *nests;
-    struct nest *next;         /* in one of the lists of struct agx_nests */
+    struct agx_list_node node; /* in one of the lists of struct agx_nests */
     struct agx_egress *egress; /* of AGX_NEST_CLOSED */
     size_t n_egress;
     uint64_t removed_ms; /* when it was */
 };
 
 struct agx_nest_op {
-    struct agx_nest_op *next;
+    struct agx_list_node node;
     struct agx_nests *nests;
     agx_nest_fn done; /* NULL: abandoned */
     void *user;
@@ -38,7 +39,7 @@ struct agx_nest_op {
 };
 
 struct nest_list {
-    struct nest *head, **tail;
+    struct agx_list nests; /* of struct nest */
     size_t len;
 };
 
@@ -52,10 +53,10 @@ struct agx_nests {
     void (*notice)(void *user, const char *text);
     void *user;
 
-    struct nest_list adopted;                    /* until begin */
-    struct nest_list ready;                      /* made and fenced; nobody's */
-    struct nest_list dying;                      /* removed, and not yet gone */
-    struct agx_nest_op *waiting, **waiting_tail; /* for one that is ready, in their order */
+    struct nest_list adopted; /* until begin */
+    struct nest_list ready;   /* made and fenced; nobody's */
+    struct nest_list dying;   /* removed, and not yet gone */
+    struct agx_list waiting;  /* of struct agx_nest_op: for one that is ready, in their order */
     size_t n_waiting;
     unsigned n_making; /* nests that will be ready */
 
@@ -76,7 +77,6 @@ struct agx_nests {
 
 void agx_nests_push(struct nest_list *list, struct nest *n);
 struct nest *agx_nests_pop(struct nest_list *list);
-void agx_nests_list_init(struct nest_list *list);
 
 struct nest *agx_nests_new(struct agx_nests *s, enum agx_nest_network network, size_t members);
 /* Descriptors and memory. */

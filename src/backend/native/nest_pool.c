@@ -34,7 +34,7 @@ static void fill_later(struct agx_nests *s, uint64_t ms)
 
 static void serve_soon(struct agx_nests *s)
 {
-    if (!s->closing && s->waiting && s->ready.head)
+    if (!s->closing && s->n_waiting > 0 && s->ready.len > 0)
         (void)uv_timer_start(&s->serve, agx_nests_on_serve, 0, 0);
 }
 
@@ -77,11 +77,8 @@ static void finish(struct agx_nest_op *op, struct agx_error *error)
 
 static struct agx_nest_op *pop_waiting(struct agx_nests *s)
 {
-    struct agx_nest_op *op = s->waiting;
+    struct agx_nest_op *op = AGX_LIST_TAKE(&s->waiting, struct agx_nest_op, node);
 
-    s->waiting = op->next;
-    if (!s->waiting)
-        s->waiting_tail = &s->waiting;
     s->n_waiting--;
     return op;
 }
@@ -114,7 +111,7 @@ static void not_ready(struct nest *n, struct agx_error *error)
     char text[512];
 
     fill_later(s, AGX_NEST_AGAIN_MS);
-    if (s->waiting && !s->closing) {
+    if (s->n_waiting > 0 && !s->closing) {
         struct agx_nest_op *op = pop_waiting(s); /* is told, for the next may fail as well */
 
         op->nest = n;
@@ -268,7 +265,7 @@ void agx_nests_on_serve(uv_timer_t *t)
 {
     struct agx_nests *s = t->data;
 
-    while (s->waiting && s->ready.head && !s->closing) {
+    while (s->n_waiting > 0 && s->ready.len > 0 && !s->closing) {
         struct agx_nest_op *op = pop_waiting(s);
         struct nest *n = agx_nests_pop(&s->ready);
 
@@ -287,7 +284,7 @@ void agx_nests_on_serve(uv_timer_t *t)
 
 void agx_nests_forget_waiting(struct agx_nests *s)
 {
-    while (s->waiting)
+    while (s->n_waiting > 0)
         op_free(pop_waiting(s));
 }
 
@@ -351,8 +348,7 @@ int agx_nests_take(struct agx_nests *s, const struct agx_nest_want *want, agx_ne
         agx_nests_copy_egress(want->egress, want->n_egress, &op->egress, &op->n_egress);
     if (want->n == 1 && !want->id_bases && want->network != AGX_NEST_NONE) {
         op->new_ids = true;
-        *s->waiting_tail = op;
-        s->waiting_tail = &op->next;
+        agx_list_push_back(&s->waiting, &op->node);
         s->n_waiting++;
         serve_soon(s);
         if (s->ready.len < s->n_waiting)

@@ -11,6 +11,7 @@
 
 #include "backend/native/pasta_make.h"
 #include "base/limits_native.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "loop/job.h"
@@ -27,7 +28,7 @@
 enum { NEWS_BYTES = 16 << 10, NEWS_TURN = 64 };
 
 struct agx_pasta_op {
-    struct agx_pasta_op *next;
+    struct agx_list_node node;
     agx_done_fn done; /* NULL: abandoned */
     void *user;
 };
@@ -49,8 +50,8 @@ struct agx_pasta {
     struct agx_loop *loop;
     struct agx_pool *pool;
     struct agx_pasta_maker *maker;
-    struct agx_pasta_op *waiting, **waiting_tail;
-    struct held *held; /* NULL: none, or the job works */
+    struct agx_list waiting; /* of struct agx_pasta_op */
+    struct held *held;       /* NULL: none, or the job works */
     uv_poll_t news;
     int news_fd;
     uv_timer_t later;
@@ -86,7 +87,7 @@ static void on_later(uv_timer_t *t)
 
     if (p->held && !p->stale)
         tell(p, NULL);
-    else if (p->needed || p->waiting)
+    else if (p->needed || !agx_list_is_empty(&p->waiting))
         work(p);
 }
 
@@ -142,17 +143,14 @@ static int hold(struct agx_pasta *p, struct agx_error **err)
 
 static void tell(struct agx_pasta *p, const struct agx_error *error)
 {
-    struct agx_pasta_op *op = p->waiting;
+    struct agx_list told = { 0 };
+    struct agx_pasta_op *op;
 
-    p->waiting = NULL;
-    p->waiting_tail = &p->waiting;
-    while (op) {
-        struct agx_pasta_op *next = op->next;
-
+    agx_list_move(&told, &p->waiting);
+    while ((op = AGX_LIST_TAKE(&told, struct agx_pasta_op, node))) {
         if (op->done)
             op->done(op->user, error ? agx_error_dup(error) : NULL);
         free(op);
-        op = next;
     }
 }
 
@@ -183,7 +181,7 @@ static void work_done(struct agx_job *j, struct agx_error *error)
     }
     if (!error && p->maker->pidfd >= 0)
         (void)hold(p, &error);
-    p->needed = p->needed || (!error && p->waiting);
+    p->needed = p->needed || (!error && !agx_list_is_empty(&p->waiting));
     note_failure(p, error);
     tell(p, error);
     agx_error_free(error);
@@ -242,8 +240,7 @@ int agx_pasta_await(struct agx_pasta *p, agx_done_fn done, void *user, struct ag
         return agx_error_set(err, AGX_UNAVAILABLE, "the daemon is ending");
     op = agx_new(struct agx_pasta_op);
     *op = (struct agx_pasta_op){ .done = done, .user = user };
-    *p->waiting_tail = op;
-    p->waiting_tail = &op->next;
+    agx_list_push_back(&p->waiting, &op->node);
     if (!p->working)
         work_later(p, 0);
     *ret_op = op;
@@ -344,10 +341,8 @@ void agx_pasta_close(struct agx_pasta *p, agx_done_fn closed, void *user)
     p->closing = true;
     p->closed = closed;
     p->closed_user = user;
-    while ((op = p->waiting)) {
-        p->waiting = op->next;
+    while ((op = AGX_LIST_TAKE(&p->waiting, struct agx_pasta_op, node)))
         free(op);
-    }
     let_go(p);
     p->n_open = 3;
     uv_close((uv_handle_t *)&p->later, on_handle_closed);
@@ -376,7 +371,6 @@ int agx_pasta_open(struct agx_loop *l, const struct agx_pasta_config *config,
     agx_loop_assert(l);
     p->loop = l;
     p->news_fd = -1;
-    p->waiting_tail = &p->waiting;
     p->maker = agx_new(struct agx_pasta_maker);
     p->maker->net_fd = config->net_fd;
     p->maker->dir_fd = config->dir_fd;
