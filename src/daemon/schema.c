@@ -23,13 +23,9 @@ static const char *const tables[AGX_TABLE_COUNT] = {
     [AGX_TABLE_WRITABLES] = "writables",
 };
 
-static const struct agx_store_upgrade upgrades[] = { { 1, agx_schema_upgrade_1 } };
-
 const struct agx_store_layout agx_schema_layout = { .tables = tables,
                                                     .n_tables = AGX_TABLE_COUNT,
-                                                    .version = 2,
-                                                    .upgrades = upgrades,
-                                                    .n_upgrades = AGX_ARRAY_LEN(upgrades) };
+                                                    .version = 2 };
 
 void agx_key_put_u64(char *to, uint64_t n)
 {

@@ -1,4 +1,4 @@
-/* schema_internal.h: keys, for schema.c and schema_upgrade.c. */
+/* schema_internal.h: keys, for schema.c and writables_store.c. */
 #ifndef AGX_DAEMON_SCHEMA_INTERNAL_H
 #define AGX_DAEMON_SCHEMA_INTERNAL_H
 
@@ -25,9 +25,5 @@ static inline struct agx_str agx_key_str(const struct agx_key *k)
 struct agx_key agx_key_of(uint64_t number);
 struct agx_key agx_key_of_event(uint64_t number, uint64_t sequence);
 struct agx_key agx_key_of_exec(uint64_t number, struct agx_str exec_id);
-
-/* schema_upgrade.c */
-int agx_schema_upgrade_1(struct agx_store *st, struct agx_store_batch *b,
-                         struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

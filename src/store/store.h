@@ -1,8 +1,8 @@
 /*
  * store.h: bytes under keys in named tables, kept for ever: the vtable, and what callers use.
  *
- * A store knows nothing of what it keeps. Its owner names the tables (struct agx_store_layout),
- * says which version of its own data that is, and brings the steps that turn an older one into it.
+ * A store knows nothing of what it keeps. Its owner names the tables (struct agx_store_layout) and
+ * says which version of its own data that is. Data of any other version are refused.
  *
  * Writing: changes are gathered in a batch (store/store_batch.h) and committed. A batch is durable
  * as a whole or leaves no trace. All batches of one turn of the loop, and those that come while the
@@ -23,20 +23,11 @@
 struct agx_store;
 struct agx_store_batch;
 
-/* Turns data of version `from` into that of version `from` + 1: reads the store and puts into
- * `batch` what changes. Its batch and the new version are stored together. */
-struct agx_store_upgrade {
-    uint32_t from;
-    int (*run)(struct agx_store *st, struct agx_store_batch *batch, struct agx_error **err);
-};
-
 /* What the owner keeps. Lives as long as the store. */
 struct agx_store_layout {
     const char *const *tables; /* their names; elsewhere a table is its index in here */
     size_t n_tables;
     uint32_t version; /* of the owner's data, from 1 */
-    const struct agx_store_upgrade *upgrades;
-    size_t n_upgrades;
 };
 
 /* The records with from <= key < to, in the order of their bytes. */

@@ -322,45 +322,16 @@ static int open_dir(struct store_lmdb *s, const struct agx_store_lmdb_config *c,
     return r;
 }
 
-static const struct agx_store_upgrade *find_upgrade(const struct agx_store_layout *layout,
-                                                    uint32_t from)
+/* Data of another version would be misread: they are left as they are. */
+static int refuse_version(const struct store_lmdb *s, uint32_t found, struct agx_error **err)
 {
-    for (size_t i = 0; i < layout->n_upgrades; i++) {
-        if (layout->upgrades[i].from == from)
-            return &layout->upgrades[i];
-    }
-    return NULL;
-}
+    const uint32_t wanted = s->base.layout->version;
 
-/* One step: what it changes and the new version, in one transaction. */
-static int upgrade_from(struct store_lmdb *s, uint32_t version, struct agx_error **err)
-{
-    const struct agx_store_upgrade *u = find_upgrade(s->base.layout, version);
-    _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = agx_store_batch_new();
-    struct agx_store_queue q = { 0 };
-    int r;
-
-    if (!u)
-        return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "there is no way from version %u of its data", version);
-    if (!b)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a batch");
-    b->bytes.max = SIZE_MAX / 2; /* it may change every record */
-    r = u->run(&s->base, b, err);
-    if (r == 0 && b->error) {
-        r = -(int)b->error->code;
-        agx_error_propagate(err, &b->error);
-    }
-    if (r == 0) {
-        agx_store_queue_push(&q, b);
-        r = agx_lmdb_env_commit(s->env, &q, version + 1, err);
-        (void)agx_store_queue_pop(&q);
-    }
-    if (r == 0 && b->error) {
-        r = -(int)b->error->code;
-        agx_error_propagate(err, &b->error);
-    }
-    return r;
+    return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                         "'%s' has data of version %u; this program wants version %u: use %s",
+                         s->dir->path, found, wanted,
+                         found > wanted ? "the newer program, or a backup from before it"
+                                        : "the older program, or another directory");
 }
 
 static int settle_version(struct store_lmdb *s, struct agx_error **err)
@@ -371,20 +342,9 @@ static int settle_version(struct store_lmdb *s, struct agx_error **err)
 
     if (r < 0)
         return r;
-    if (version > ours)
-        return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "'%s' has data of version %u; this program knows them up to %u: use "
-                             "the newer program, or a backup from before it",
-                             s->dir->data_path, version, ours);
-    if (version == 0)
+    if (version == 0) /* a new store */
         return agx_lmdb_env_commit(s->env, NULL, ours, err);
-    for (; version < ours; version++) {
-        r = upgrade_from(s, version, err);
-        if (r < 0)
-            return agx_error_wrap(err, r, "bring '%s' from version %u to %u", s->dir->data_path,
-                                  version, version + 1);
-    }
-    return 0;
+    return version == ours ? 0 : refuse_version(s, version, err);
 }
 
 /* Everything on disk, before there is a thread or a handle. */

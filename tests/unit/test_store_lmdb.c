@@ -222,86 +222,52 @@ TEST(batches_of_one_turn_share_a_commit_unless_grouping_is_off)
     }
 }
 
-TEST(data_of_a_newer_version_are_refused_with_what_to_do)
+/* A store of that version, with one record. */
+static void make_store_of_version(const struct test_dir *d, uint32_t version)
 {
-    struct agx_store_layout newer = test_store_layout;
-    struct test_dir d = test_dir_make();
-    struct agx_store_lmdb_config c = test_dir_config(&d);
+    struct agx_store_layout layout = test_store_layout;
+    struct agx_store_lmdb_config c = test_dir_config(d);
     struct agx_loop *l = test_loop_open();
     struct agx_store *st = NULL;
 
-    newer.version = 7;
-    ASSERT_OK(agx_store_lmdb_open(l, &c, &newer, &st, NULL));
+    layout.version = version;
+    ASSERT_OK(agx_store_lmdb_open(l, &c, &layout, &st, NULL));
+    test_store_put(st, TEST_SANDBOXES, "a", "x");
     test_store_close(st);
     test_loop_close(l);
-    test_dir_refuses(&d, &test_store_layout, AGX_FAILED_PRECONDITION,
-                     "has data of version 7; this program knows them up to 1: use the newer");
-    test_dir_remove(&d);
 }
 
-/* Version 2 writes values in capitals; version 3 has a count of them. */
-static int to_capitals(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
+/* Neither is anything changed: the program that wrote the data goes on with them. */
+static void refuses_version(uint32_t written, uint32_t wanted, const char *to_do)
 {
-    char text[16];
-
-    (void)err;
-    for (size_t i = 0; i < value.len; i++)
-        text[i] = (char)(value.ptr[i] - 'a' + 'A');
-    agx_store_batch_put(user, TEST_SANDBOXES, key, agx_str_bytes(text, value.len));
-    return 0;
-}
-
-static int upgrade_1(struct agx_store *st, struct agx_store_batch *b, struct agx_error **err)
-{
-    const struct agx_store_range all = { .table = TEST_SANDBOXES };
-
-    return agx_store_scan(st, &all, to_capitals, b, err);
-}
-
-static int upgrade_2(struct agx_store *st, struct agx_store_batch *b, struct agx_error **err)
-{
-    test_store_has(st, TEST_SANDBOXES, "a", "X"); /* it sees the step before */
-    (void)err;
-    agx_store_batch_put(b, TEST_EVENTS, AGX_STR("count"), AGX_STR("2"));
-    return 0;
-}
-
-static int upgrade_fails(struct agx_store *st, struct agx_store_batch *b, struct agx_error **err)
-{
-    (void)st;
-    agx_store_batch_put(b, TEST_EVENTS, AGX_STR("half"), AGX_STR("done"));
-    return agx_error_set(err, AGX_INTERNAL, "no luck");
-}
-
-TEST(older_data_are_brought_to_the_new_version_step_by_step)
-{
-    static const struct agx_store_upgrade steps[] = { { 2, upgrade_2 }, { 1, upgrade_1 } };
-    static const struct agx_store_upgrade bad[] = { { 1, upgrade_1 }, { 2, upgrade_fails } };
     struct agx_store_layout layout = test_store_layout;
     struct test_dir d = test_dir_make();
     struct agx_store_lmdb_config c = test_dir_config(&d);
     struct agx_loop *l = test_loop_open();
-    struct agx_store *st = test_dir_open(&d);
+    struct agx_store *st = NULL;
+    char words[200];
 
-    test_store_put(st, TEST_SANDBOXES, "a", "x");
-    test_store_put(st, TEST_SANDBOXES, "b", "y");
-    test_dir_close(st);
-    layout.version = 3;
-    test_dir_refuses(&d, &layout, AGX_FAILED_PRECONDITION, "no way from version 1");
-    layout.upgrades = bad;
-    layout.n_upgrades = 2;
-    test_dir_refuses(&d, &layout, AGX_INTERNAL, "from version 2 to 3: no luck");
-    /* The first step is done and stays done. */
-    layout.upgrades = steps;
+    make_store_of_version(&d, written);
+    layout.version = wanted;
+    snprintf(words, sizeof(words), "'%s' has data of version %u; this program wants version %u: %s",
+             d.store, written, wanted, to_do);
+    test_dir_refuses(&d, &layout, AGX_FAILED_PRECONDITION, words);
+    layout.version = written;
     ASSERT_OK(agx_store_lmdb_open(l, &c, &layout, &st, NULL));
-    test_store_has(st, TEST_SANDBOXES, "a", "X");
-    test_store_has(st, TEST_SANDBOXES, "b", "Y");
-    test_store_has(st, TEST_EVENTS, "count", "2");
-    test_store_has(st, TEST_EVENTS, "half", NULL);
+    test_store_has(st, TEST_SANDBOXES, "a", "x");
     test_store_close(st);
     test_loop_close(l);
-    test_dir_refuses(&d, &test_store_layout, AGX_FAILED_PRECONDITION, "has data of version 3");
     test_dir_remove(&d);
+}
+
+TEST(data_of_a_newer_version_are_refused_with_what_to_do)
+{
+    refuses_version(7, 1, "use the newer program, or a backup from before it");
+}
+
+TEST(data_of_an_older_version_are_refused_with_what_to_do)
+{
+    refuses_version(1, 2, "use the older program, or another directory");
 }
 
 /* Every length that leaves something missing is refused, none ends us with a signal. */
