@@ -47,7 +47,7 @@ void agx_sha1(struct agx_str bytes, uint8_t ret_digest[AGX_SHA1_SIZE])
 {
     uint32_t h[5] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 };
 
-    agx_sha_feed(h, bytes, bytes.len, mix);
+    agx_sha_feed(h, bytes, mix);
     for (unsigned i = 0; i < 5; i++)
         agx_sha_store(ret_digest + 4 * i, h[i]);
 }

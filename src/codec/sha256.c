@@ -1,4 +1,4 @@
-/* sha256.c: SHA-256, of one piece of memory or of many. */
+/* sha256.c: SHA-256 over one piece of memory. */
 #include "codec/sha256.h"
 
 #include "codec/sha_internal.h"
@@ -72,67 +72,12 @@ static void mix(uint32_t *sum, const uint8_t *block)
     sum[7] += h;
 }
 
-void agx_sha256_start(struct agx_sha256_stream *s)
-{
-    *s = (struct agx_sha256_stream){ .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                                            0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
-}
-
-void agx_sha256_add(struct agx_sha256_stream *s, struct agx_str bytes)
-{
-    size_t held = s->total % AGX_SHA_BLOCK;
-
-    s->total += bytes.len;
-    if (held > 0) {
-        size_t n = AGX_SHA_BLOCK - held < bytes.len ? AGX_SHA_BLOCK - held : bytes.len;
-
-        memcpy(s->block + held, bytes.ptr, n);
-        bytes = agx_str_skip(bytes, n);
-        if (held + n < AGX_SHA_BLOCK)
-            return;
-        mix(s->h, s->block);
-    }
-    for (; bytes.len >= AGX_SHA_BLOCK; bytes = agx_str_skip(bytes, AGX_SHA_BLOCK))
-        mix(s->h, (const uint8_t *)bytes.ptr);
-    if (bytes.len > 0)
-        memcpy(s->block, bytes.ptr, bytes.len);
-}
-
-void agx_sha256_end(struct agx_sha256_stream *s, uint8_t ret_digest[AGX_SHA256_SIZE])
-{
-    const uint64_t total = s->total;
-
-    /* The rest of the last block, whose length field counts all blocks. */
-    agx_sha_feed(s->h, agx_str_bytes(s->block, total % AGX_SHA_BLOCK), total, mix);
-    for (unsigned i = 0; i < 8; i++)
-        agx_sha_store(ret_digest + 4 * i, s->h[i]);
-}
-
 void agx_sha256(struct agx_str bytes, uint8_t ret_digest[AGX_SHA256_SIZE])
 {
-    struct agx_sha256_stream s;
+    uint32_t h[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 
-    agx_sha256_start(&s);
-    agx_sha256_add(&s, bytes);
-    agx_sha256_end(&s, ret_digest);
-}
-
-char *agx_sha256_hex(const uint8_t digest[AGX_SHA256_SIZE], char out[AGX_SHA256_TEXT_SIZE])
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (unsigned i = 0; i < AGX_SHA256_SIZE; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[AGX_SHA256_TEXT_SIZE - 1] = '\0';
-    return out;
-}
-
-char *agx_sha256_text(struct agx_str bytes, char out[AGX_SHA256_TEXT_SIZE])
-{
-    uint8_t digest[AGX_SHA256_SIZE];
-
-    agx_sha256(bytes, digest);
-    return agx_sha256_hex(digest, out);
+    agx_sha_feed(h, bytes, mix);
+    for (unsigned i = 0; i < 8; i++)
+        agx_sha_store(ret_digest + 4 * i, h[i]);
 }

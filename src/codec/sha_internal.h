@@ -20,9 +20,8 @@ static inline void agx_sha_store(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Mixes all blocks into `h`: those of the bytes, then one bit and a length in bits: of `total`
- * bytes, which are these and those that were mixed before. */
-static inline void agx_sha_feed(uint32_t *h, struct agx_str bytes, uint64_t total,
+/* Mixes all blocks into `h`: those of the bytes, then one bit and the length in bits. */
+static inline void agx_sha_feed(uint32_t *h, struct agx_str bytes,
                                 void (*mix)(uint32_t *h, const uint8_t *block))
 {
     uint8_t last[2 * AGX_SHA_BLOCK] = { 0 };
@@ -35,8 +34,8 @@ static inline void agx_sha_feed(uint32_t *h, struct agx_str bytes, uint64_t tota
     if (rest > 0)
         memcpy(last, bytes.ptr + whole, rest);
     last[rest] = 0x80;
-    agx_sha_store(last + end - 8, (uint32_t)(total >> 29));
-    agx_sha_store(last + end - 4, (uint32_t)(total << 3));
+    agx_sha_store(last + end - 8, (uint32_t)((uint64_t)bytes.len >> 29));
+    agx_sha_store(last + end - 4, (uint32_t)((uint64_t)bytes.len << 3));
     for (size_t i = 0; i < end; i += AGX_SHA_BLOCK)
         mix(h, last + i);
 }

@@ -5,13 +5,13 @@
 #include "daemon/writables_store.h"
 
 #include "base/log.h"
-#include "codec/sha256.h"
 #include "core/text.h"
 #include "daemon/schema_internal.h"
+#include "image/digest.h"
 
 #include "base/banned.h"
 
-enum { NUMBERS = 3, KEY_SIZE = NUMBERS * sizeof(uint64_t) + AGX_SHA256_SIZE };
+enum { NUMBERS = 3, KEY_SIZE = NUMBERS * sizeof(uint64_t) + AGX_DIGEST_BYTES };
 
 static uint64_t get_number(struct agx_str key, size_t i)
 {
@@ -32,16 +32,20 @@ static int load_row(void *user, struct agx_str key, struct agx_str value, struct
     return agx_writables_load(user, &dir, err);
 }
 
-static void put_row(struct agx_store_batch *b, const struct agx_writable *dir)
+static int put_row(struct agx_store_batch *b, const struct agx_writable *dir,
+                   struct agx_error **err)
 {
     const struct agx_str path = agx_str_from(dir->path);
     char key[KEY_SIZE];
+    int r = agx_digest_raw(path, (uint8_t *)key + NUMBERS * sizeof(uint64_t), err);
 
+    if (r < 0)
+        return r;
     agx_key_put_u64(key, dir->id.dev);
     agx_key_put_u64(key + sizeof(uint64_t), dir->id.ino);
     agx_key_put_u64(key + 2 * sizeof(uint64_t), dir->id.birth_ns);
-    agx_sha256(path, (uint8_t *)key + NUMBERS * sizeof(uint64_t));
     agx_store_batch_put(b, AGX_TABLE_WRITABLES, agx_str_bytes(key, sizeof(key)), path);
+    return 0;
 }
 
 static int store_rows(void *user, const struct agx_writable *dirs, size_t n, agx_done_fn done,
@@ -49,9 +53,11 @@ static int store_rows(void *user, const struct agx_writable *dirs, size_t n, agx
 {
     _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = agx_store_batch_new();
 
-    for (size_t i = 0; i < n; i++)
-        put_row(b, &dirs[i]);
-    return agx_store_commit(user, &b, done, done_user, err);
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = put_row(b, &dirs[i], err);
+    return r < 0 ? r : agx_store_commit(user, &b, done, done_user, err);
 }
 
 int agx_writables_store_open(struct agx_writables *w, struct agx_store *st, struct agx_error **err)

@@ -14,7 +14,7 @@ struct agx_blob {
     uint64_t at;         /* in the file */
     struct archive *tar; /* NULL: the whole file */
     int sys_errno;       /* of a read inside the library */
-    struct agx_sha256_stream sum;
+    struct agx_digest_sum *sum;
     uint8_t block[AGX_UNPACK_READ_BYTES];
 };
 
@@ -74,8 +74,8 @@ int agx_blob_open(const struct agx_blob_place *place, struct agx_blob **ret_blob
     if (!b)
         return agx_error_errno(err, ENOMEM, "read a blob");
     b->fd = place->fd;
-    agx_sha256_start(&b->sum);
-    if (place->is_member) {
+    r = agx_digest_sum_new(&b->sum, err);
+    if (r == 0 && place->is_member) {
         b->at = place->offset;
         r = open_member(b, err);
     }
@@ -89,13 +89,14 @@ ssize_t agx_blob_read(void *user, void *buf, size_t size, struct agx_error **err
 {
     struct agx_blob *b = user;
     ssize_t n = b->tar ? archive_read_data(b->tar, buf, size) : read_file(b, buf, size);
+    int r;
 
     if (n < 0 && !b->tar)
         return agx_error_errno(err, errno, "read a blob");
     if (n < 0)
         return fail(b, err);
-    agx_sha256_add(&b->sum, agx_str_bytes(buf, (size_t)n));
-    return n;
+    r = agx_digest_sum_add(b->sum, agx_str_bytes(buf, (size_t)n), err);
+    return r < 0 ? r : n;
 }
 
 int agx_blob_digest(struct agx_blob *b, char ret_digest[AGX_DIGEST_SIZE], struct agx_error **err)
@@ -108,8 +109,7 @@ int agx_blob_digest(struct agx_blob *b, char ret_digest[AGX_DIGEST_SIZE], struct
     while (n > 0);
     if (n < 0)
         return (int)n;
-    (void)agx_digest_end(&b->sum, ret_digest);
-    return 0;
+    return agx_digest_sum_end(b->sum, ret_digest, err);
 }
 
 struct agx_blob *agx_blob_close(struct agx_blob *b)
@@ -118,6 +118,7 @@ struct agx_blob *agx_blob_close(struct agx_blob *b)
         return NULL;
     if (b->tar)
         (void)archive_read_free(b->tar);
+    agx_digest_sum_free(b->sum);
     free(b);
     return NULL;
 }

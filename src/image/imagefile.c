@@ -168,8 +168,7 @@ static int index_read(struct index *x, struct agx_error **err)
     if (r < 0)
         return r;
     x->is_packed = agx_tarstream_is_packed(t);
-    agx_tarstream_digest(t, x->digest);
-    return 0;
+    return agx_tarstream_digest(t, x->digest, err);
 }
 
 /* ---- content ---- */

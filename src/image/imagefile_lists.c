@@ -114,9 +114,12 @@ static int blob_text(const struct index *x, const char *digest, char **ret_text,
     r = index_text(x, agx_str_from(path), ret_text, err);
     if (r < 0)
         return r;
-    if (agx_descriptor_fits(digest, agx_str_from(*ret_text)))
+    r = agx_descriptor_fits(digest, agx_str_from(*ret_text), err);
+    if (r > 0)
         return 0;
     free(AGX_TAKE_PTR(*ret_text));
+    if (r < 0)
+        return r;
     return agx_error_set(err, AGX_DATA_LOSS, "the archive's blob '%s' has another digest", digest);
 }
 

@@ -164,7 +164,8 @@ int images_make(struct agx_images *s, struct agx_str config, const char *digest,
     char id[AGX_DIGEST_SIZE];
     int r = agx_image_config_parse(&i->config, config, err);
 
-    if (r < 0 || (r = agx_text_set(&i->id, agx_digest_of(config, id), err)) < 0 ||
+    if (r < 0 || (r = agx_digest_of(config, id, err)) < 0 ||
+        (r = agx_text_set(&i->id, id, err)) < 0 ||
         (r = agx_text_set(&i->digest, digest, err)) < 0 || (r = set_layers(s, i, err)) < 0)
         return r;
     i->config_text = agx_str_dup(config);

@@ -155,11 +155,12 @@ static int add_begin(struct change *c, struct agx_error **err)
 {
     struct add_op *op = container_of(c, struct add_op, change);
     char id[AGX_DIGEST_SIZE], file[AGX_DIGEST_SIZE];
-    struct agx_image *there =
-        agx_map_get(&c->s->images, agx_str_from(agx_digest_of(op->config, id)));
+    struct agx_image *there;
+    int r = agx_digest_of(op->config, id, err);
 
-    int r = 0;
-
+    if (r < 0)
+        return r;
+    there = agx_map_get(&c->s->images, agx_str_from(id));
     if (there)
         op->image = agx_image_ref(there);
     else
@@ -220,6 +221,7 @@ int agx_intake_image(struct agx_intake *in, const struct agx_intake_image *parts
                      void *user, struct agx_error **err)
 {
     _cleanup_free_ char *name = NULL, *config = agx_str_dup(parts->config), *manifest = NULL;
+    char digest[AGX_DIGEST_SIZE] = "";
     struct add_op *op;
     int r = parts->name.len > 0 ? images_whole_name(parts->name, &name, err) : 0;
 
@@ -232,14 +234,15 @@ int agx_intake_image(struct agx_intake *in, const struct agx_intake_image *parts
         manifest = agx_str_dup(parts->manifest);
     if (!config || (parts->manifest.len > 0 && !manifest))
         return agx_text_no_memory(err);
+    if (manifest && (r = agx_digest_of(parts->manifest, digest, err)) < 0)
+        return r;
     op = agx_new(struct add_op);
     op->change.begin = add_begin;
     op->change.end = add_end;
     op->in = in;
     op->config = (struct agx_str){ AGX_TAKE_PTR(config), parts->config.len };
     op->name = AGX_TAKE_PTR(name);
-    if (manifest)
-        (void)agx_digest_of(parts->manifest, op->digest);
+    memcpy(op->digest, digest, sizeof(digest));
     op->change.manifest_text = AGX_TAKE_PTR(manifest);
     op->done = done;
     op->user = user;

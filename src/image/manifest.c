@@ -46,11 +46,12 @@ void agx_manifest_done(struct agx_manifest *m)
     *m = (struct agx_manifest){ 0 };
 }
 
-bool agx_descriptor_fits(const char *digest, struct agx_str bytes)
+int agx_descriptor_fits(const char *digest, struct agx_str bytes, struct agx_error **err)
 {
     char own[AGX_DIGEST_SIZE];
+    int r = agx_digest_of(bytes, own, err);
 
-    return strcmp(digest, agx_digest_of(bytes, own)) == 0;
+    return r < 0 ? r : strcmp(digest, own) == 0;
 }
 
 static struct agx_str shown(const char *s)

@@ -50,7 +50,8 @@ int agx_manifest_parse(struct agx_manifest *m, struct agx_str text,
 /* Accepts NULL; empty afterwards. */
 void agx_manifest_done(struct agx_manifest *m);
 
-/* "sha256:" and the digest of these bytes is `digest`. */
-bool agx_descriptor_fits(const char *digest, struct agx_str bytes);
+/* 1: "sha256:" and the digest of these bytes is `digest`; 0: it is not. */
+int agx_descriptor_fits(const char *digest, struct agx_str bytes,
+                        struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

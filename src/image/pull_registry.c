@@ -61,9 +61,11 @@ void pull_record(struct pull *p)
 
 static int read_config(struct pull *p, struct agx_str body, struct agx_error **err)
 {
-    int r;
+    int r = agx_descriptor_fits(p->manifest.config.digest, body, err);
 
-    if (!agx_descriptor_fits(p->manifest.config.digest, body))
+    if (r < 0)
+        return r;
+    if (r == 0)
         return agx_error_set(err, AGX_DATA_LOSS, "its configuration has not the digest '%s'",
                              p->manifest.config.digest);
     r = agx_image_config_parse(&p->config, body, err);
@@ -131,9 +133,11 @@ static int read_manifest(struct pull *p, struct agx_str body, struct agx_error *
     const char *digest = digest_of(p);
     bool in_index = p->manifest.is_index;
     struct agx_manifest m;
-    int r;
+    int r = digest ? agx_descriptor_fits(digest, body, err) : 1;
 
-    if (digest && !agx_descriptor_fits(digest, body))
+    if (r < 0)
+        return r;
+    if (r == 0)
         return agx_error_set(err, AGX_DATA_LOSS, "its manifest has not the digest '%s'", digest);
     r = agx_manifest_parse(&m, body, &agx_platform_here, err);
     if (r < 0)

@@ -26,7 +26,7 @@ struct agx_tarstream {
     struct archive *plain, *tar;
     locale_t utf8; /* (locale_t)0: there is none; not ours to free */
     struct agx_error *error;
-    struct agx_sha256_stream sum;
+    struct agx_digest_sum *sum;
     uint64_t packed, unpacked; /* bytes read, and bytes of the tar so far */
     bool no_plain;             /* `plain` has come to its end, or never had a byte */
     bool no_tar;               /* there was not a byte: a tar without entries */
@@ -108,9 +108,9 @@ static ssize_t next_plain(struct agx_tarstream *t, const void **ret_bytes)
         return ARCHIVE_FATAL;
     }
     t->unpacked += n;
-    if (check_size(t) < 0)
+    if (check_size(t) < 0 ||
+        agx_digest_sum_add(t->sum, agx_str_bytes(*ret_bytes, n), &t->error) < 0)
         return ARCHIVE_FATAL;
-    agx_sha256_add(&t->sum, agx_str_bytes(*ret_bytes, n));
     return (ssize_t)n;
 }
 
@@ -172,7 +172,9 @@ static int open_stream(const struct agx_unpack_params *p, struct agx_tarstream *
     if (!t)
         return agx_error_errno(err, ENOMEM, "read a tar");
     t->p = p;
-    agx_sha256_start(&t->sum);
+    r = agx_digest_sum_new(&t->sum, err);
+    if (r < 0)
+        return r;
     t->utf8 = utf8_locale();
     t->plain = archive_read_new();
     t->tar = archive_read_new();
@@ -216,6 +218,7 @@ struct agx_tarstream *agx_tarstream_close(struct agx_tarstream *t)
         (void)archive_read_free(t->tar);
     if (t->plain)
         (void)archive_read_free(t->plain);
+    agx_digest_sum_free(t->sum);
     agx_error_free(t->error);
     free(t);
     return NULL;
@@ -298,7 +301,8 @@ int agx_tarstream_copy(const struct agx_unpack_params *p, int fd, struct agx_err
     return n < 0 ? fail(t, t->plain, "read the tar", err) : 0;
 }
 
-void agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZE])
+int agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZE],
+                         struct agx_error **err)
 {
-    (void)agx_digest_end(&t->sum, ret_digest);
+    return agx_digest_sum_end(t->sum, ret_digest, err);
 }

@@ -34,7 +34,8 @@ uint64_t agx_tarstream_offset(struct agx_tarstream *t);
 bool agx_tarstream_is_packed(struct agx_tarstream *t);
 
 /* After the end: "sha256:..." of the plain tar. */
-void agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZE]);
+int agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZE],
+                         struct agx_error **err) AGX_MUST_CHECK;
 
 /* Accepts NULL; returns NULL. */
 struct agx_tarstream *agx_tarstream_close(struct agx_tarstream *t);

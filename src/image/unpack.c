@@ -169,7 +169,7 @@ static int unpack_all(struct unpacking *u, struct agx_error **err)
     if (r == 0)
         r = finish_dirs(u, err);
     if (r == 0)
-        agx_tarstream_digest(u->tar, u->result.diff_id);
+        r = agx_tarstream_digest(u->tar, u->result.diff_id, err);
     return r;
 }
 

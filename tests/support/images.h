@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "image/intake.h"
+#include "tests/support/digest.h"
 #include "tests/support/loop.h"
 #include "tests/support/tar.h"
 
@@ -196,7 +197,7 @@ static inline void test_images_make(struct test_images *t, const char *file, con
     struct agx_intake *in = agx_intake_new(t->images);
     char diff_id[AGX_DIGEST_SIZE], config[256];
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     snprintf(config, sizeof(config),
              "{\"os\":\"linux\",\"config\":{\"User\":\"%s\"},\"rootfs\":{\"diff_ids\":[\"%s\"]}}",
              text, diff_id);

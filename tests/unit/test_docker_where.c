@@ -2,8 +2,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "codec/sha256.h"
-#include "tests/support/test.h"
+#include "tests/support/digest.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,10 +55,10 @@ static void put(struct fixture *f, const char *name, const char *text)
 
 static void put_context(struct fixture *f, const char *name, const char *meta)
 {
-    char digest[AGX_SHA256_TEXT_SIZE], path[200];
+    char digest[AGX_DIGEST_SIZE], path[200];
 
     (void)snprintf(path, sizeof(path), "contexts/meta/%s/meta.json",
-                   agx_sha256_text(agx_str_from(name), digest));
+                   test_digest_of(agx_str_from(name), digest) + strlen("sha256:"));
     put(f, path, meta);
 }
 
@@ -169,7 +168,7 @@ TEST(where_with_certificates_is_tls_and_checks_only_when_told)
 
 TEST(where_of_a_context_is_what_its_file_says)
 {
-    char path[200], digest[AGX_SHA256_TEXT_SIZE];
+    char path[200], digest[AGX_DIGEST_SIZE];
     struct fixture f;
 
     setup(&f);
@@ -180,7 +179,7 @@ TEST(where_of_a_context_is_what_its_file_says)
     ASSERT_OK(find(&f, NULL));
     ASSERT_CSTR("http://far:2376", f.where.base);
     (void)snprintf(path, sizeof(path), "contexts/tls/%s/docker/ca.pem",
-                   agx_sha256_text(AGX_STR("far"), digest));
+                   test_digest_of(AGX_STR("far"), digest) + strlen("sha256:"));
     put(&f, path, "");
     ASSERT_OK(find(&f, NULL));
     ASSERT_CSTR("https://far:2376", f.where.base);

@@ -124,7 +124,7 @@ TEST(images_without_one_of_their_layers_are_refused)
     char config[256], digest[AGX_DIGEST_SIZE];
 
     snprintf(config, sizeof(config), "{\"rootfs\":{\"diff_ids\":[\"%s\"]}}",
-             agx_digest_of(AGX_STR("x"), digest));
+             test_digest_of(AGX_STR("x"), digest));
     ASSERT_CODE(AGX_FAILED_PRECONDITION, test_images_add(t, in, config, "x"));
     ASSERT_MESSAGE(t->error, "is not in the store");
     agx_intake_free(in);
@@ -142,8 +142,8 @@ TEST(images_layer_with_another_digest_is_data_loss_and_leaves_nothing)
     struct agx_intake_layer layer;
     struct agx_spool *sp = test_images_spool(t, agx_buf_peek(&tar.bytes));
 
-    agx_digest_of(AGX_STR("other"), other);
-    agx_digest_of(agx_buf_peek(&tar.bytes), right);
+    test_digest_of(AGX_STR("other"), other);
+    test_digest_of(agx_buf_peek(&tar.bytes), right);
     ASSERT_CODE(AGX_DATA_LOSS, test_images_layer(t, in, agx_buf_peek(&tar.bytes), other));
     ASSERT_MESSAGE(t->error, "diff id");
     layer = (struct agx_intake_layer){ agx_str_from(other), agx_str_from(right) };
@@ -172,7 +172,7 @@ TEST(images_layer_that_is_hostile_is_refused_and_leaves_nothing)
     test_tar_add(&tar, (struct test_tar_entry){ .name = "good", .data = AGX_STR("text") });
     test_tar_add(&tar, (struct test_tar_entry){ .name = "../../../evil" });
     test_tar_end(&tar);
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     ASSERT_CODE(AGX_INVALID_ARGUMENT, test_images_layer(t, in, agx_buf_peek(&tar.bytes), diff_id));
     ASSERT_MESSAGE(t->error, "'..'");
     ASSERT_UINT(0, test_images_count(t, "layers"));
@@ -190,7 +190,7 @@ TEST(images_layer_of_an_intake_that_brings_no_image_goes_again)
     struct test_tar tar = test_images_tar("a", "text");
     char diff_id[AGX_DIGEST_SIZE];
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     ASSERT_OK(test_images_layer(t, in, agx_buf_peek(&tar.bytes), diff_id));
     ASSERT_TRUE(agx_intake_has(in, agx_str_from(diff_id)));
     agx_intake_free(in);
@@ -222,7 +222,7 @@ TEST(images_layer_that_two_bring_at_once_is_unpacked_once)
     struct agx_spool *two = test_images_spool(t, agx_buf_peek(&tar.bytes));
     unsigned n = 0;
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     ASSERT_OK(agx_intake_layer(a, &one, &layer, count_done, &n, NULL));
     ASSERT_OK(agx_intake_layer(b, &two, &layer, count_done, &n, NULL));
     test_loop_run(t->loop);
@@ -250,7 +250,7 @@ TEST(images_layer_whose_first_bringer_fails_is_made_by_the_second)
     struct agx_spool *two = test_images_spool(t, agx_buf_peek(&good.bytes));
     unsigned n = 0;
 
-    agx_digest_of(agx_buf_peek(&good.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&good.bytes), diff_id);
     ASSERT_OK(agx_intake_layer(in, &one, &layer, test_images_done, t, NULL));
     while (!t->is_done && test_images_count(t, "tmp") == 0)
         (void)uv_run(agx_loop_uv(t->loop), UV_RUN_NOWAIT); /* until it has claimed the layer */
@@ -274,7 +274,7 @@ TEST(images_intake_that_is_freed_at_work_ends_it_as_cancelled)
     const struct agx_intake_layer layer = { .diff_id = { diff_id, AGX_DIGEST_SIZE - 1 } };
     struct agx_spool *sp = test_images_spool(t, agx_buf_peek(&tar.bytes));
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     ASSERT_OK(agx_intake_layer(in, &sp, &layer, test_images_done, t, NULL));
     agx_intake_free(in);
     ASSERT_CODE(AGX_CANCELLED, test_images_run(t));
@@ -337,7 +337,7 @@ TEST(images_blob_that_begins_anew_is_the_second_attempt_s)
     const struct agx_intake_layer layer = { .diff_id = { diff_id, AGX_DIGEST_SIZE - 1 } };
     struct agx_spool *sp = test_images_spool(t, AGX_STR("half of something else"));
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     agx_spool_rewind(sp);
     ASSERT_OK(agx_spool_write(sp, agx_buf_peek(&tar.bytes), NULL));
     ASSERT_OK(agx_intake_layer(in, &sp, &layer, test_images_done, t, NULL));
@@ -495,7 +495,7 @@ TEST(images_layer_that_comes_while_it_goes_is_made_anew)
     struct agx_spool *sp;
     unsigned n = 0;
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     test_images_make(t, "a", "text", "one");
     test_images_clear(t);
     agx_images_remove(t->images, AGX_STR("one"), test_images_removed, t);
@@ -524,7 +524,7 @@ TEST(images_open_removes_what_a_crash_left)
     ASSERT_INT(0, mkdirat(t->dirfd, "images/tmp/half", 0700));
     write_in_store(t, "tmp/half/file", AGX_STR("x"));
     write_in_store(t, AGX_PATH_TEMP "half", AGX_STR("{"));
-    agx_digest_of(AGX_STR("x"), digest);
+    test_digest_of(AGX_STR("x"), digest);
     digest[6] = '-';
     snprintf(path, sizeof(path), "images/layers/%s", digest);
     ASSERT_INT(0, mkdirat(t->dirfd, path, 0700));
@@ -598,7 +598,7 @@ TEST(images_stop_with_work_under_way_cancels_it)
     struct agx_spool *sp = test_images_spool(t, agx_buf_peek(&tar.bytes));
     struct test_images other = { 0 };
 
-    agx_digest_of(agx_buf_peek(&tar.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     ASSERT_OK(agx_intake_layer(in, &sp, &layer, test_images_done, &other, NULL));
     agx_images_remove(t->images, AGX_STR("none"), test_images_removed, t);
     agx_intake_free(in);

@@ -117,9 +117,9 @@ static void config_of(char out[512], const char *user, const struct test_tar *a,
 {
     char one[AGX_DIGEST_SIZE], two[AGX_DIGEST_SIZE] = "";
 
-    agx_digest_of(agx_buf_peek(&a->bytes), one);
+    test_digest_of(agx_buf_peek(&a->bytes), one);
     if (b)
-        agx_digest_of(agx_buf_peek(&b->bytes), two);
+        test_digest_of(agx_buf_peek(&b->bytes), two);
     snprintf(out, 512,
              "{\"os\":\"linux\",\"config\":{\"User\":\"%s\"},"
              "\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"%s\"%s%s%s]}}",
@@ -257,15 +257,15 @@ static struct test_tar oci_layout(const char *platform, const char *annotations)
     config_of(config, "me", &a, NULL);
     ASSERT_OK(agx_buf_append(&packed.bytes, agx_buf_peek(&a.bytes)));
     test_tar_pack(&packed, archive_write_add_filter_gzip);
-    agx_digest_of(agx_buf_peek(&packed.bytes), layer);
-    agx_digest_of(agx_str_from(config), conf);
+    test_digest_of(agx_buf_peek(&packed.bytes), layer);
+    test_digest_of(agx_str_from(config), conf);
     snprintf(manifest, sizeof(manifest),
              "{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","
              "\"config\":{\"mediaType\":\"application/vnd.oci.image.config.v1+json\","
              "\"digest\":\"%s\",\"size\":%zu},\"layers\":[{\"mediaType\":"
              "\"application/vnd.oci.image.layer.v1.tar+gzip\",\"digest\":\"%s\",\"size\":%zu}]}",
              conf, strlen(config), layer, packed.bytes.len);
-    agx_digest_of(agx_str_from(manifest), mani);
+    test_digest_of(agx_str_from(manifest), mani);
     snprintf(index, sizeof(index),
              "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":"
              "\"application/vnd.oci.image.manifest.v1+json\",\"digest\":\"%s\",\"size\":%zu%s%s}]}",

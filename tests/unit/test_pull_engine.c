@@ -55,10 +55,10 @@ static void save(struct fixture *f, const char *file, const char *text)
     struct test_tar layer = test_images_tar(file, text);
     char diff_id[AGX_DIGEST_SIZE], config[300], name[100], manifest[400];
 
-    agx_digest_of(agx_buf_peek(&layer.bytes), diff_id);
+    test_digest_of(agx_buf_peek(&layer.bytes), diff_id);
     (void)snprintf(config, sizeof(config),
                    "{\"os\":\"linux\",\"config\":{},\"rootfs\":{\"diff_ids\":[\"%s\"]}}", diff_id);
-    agx_digest_of(agx_str_from(config), f->id);
+    test_digest_of(agx_str_from(config), f->id);
     (void)snprintf(name, sizeof(name), "%s.json", f->id + strlen("sha256:"));
     (void)snprintf(manifest, sizeof(manifest),
                    "[{\"Config\":\"%s\",\"RepoTags\":[\"other:1\"],\"Layers\":[\"l/layer.tar\"]}]",

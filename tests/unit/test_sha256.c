@@ -4,9 +4,13 @@
 
 static void check(struct agx_str bytes, const char *hex)
 {
-    char text[AGX_SHA256_TEXT_SIZE];
+    _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(2 * AGX_SHA256_SIZE + 1);
+    uint8_t digest[AGX_SHA256_SIZE];
 
-    ASSERT_CSTR(hex, agx_sha256_text(bytes, text));
+    agx_sha256(bytes, digest);
+    for (size_t i = 0; i < sizeof(digest); i++)
+        ASSERT_OK(agx_buf_printf(&text, "%02x", digest[i]));
+    ASSERT_STR(agx_str_from(hex), agx_buf_peek(&text));
 }
 
 TEST(sha256_of_the_standards_examples_is_theirs)
@@ -32,24 +36,4 @@ TEST(sha256_at_the_edges_of_a_block_pads_right)
           "83aa034bda83e458a0dc9cbce0d4e354716aa0ff770ed37ac0ed2b292052e4af");
     check(agx_str_bytes(text, 64),
           "9674d9e078535b7cec43284387a6ee39956188e735a85452b0050b55341cda56");
-}
-
-TEST(sha256_of_bytes_in_pieces_is_that_of_the_whole)
-{
-    static const char text[] = "0123456789012345678901234567890123456789012345678901234567890123"
-                               "abcdefghijklmnopqrstuvwxyz";
-
-    for (size_t whole = 0; whole < sizeof(text); whole++)
-        for (size_t piece = 1; piece <= whole; piece++) {
-            struct agx_sha256_stream s;
-            uint8_t digest[AGX_SHA256_SIZE];
-            char got[AGX_SHA256_TEXT_SIZE], want[AGX_SHA256_TEXT_SIZE];
-
-            agx_sha256_start(&s);
-            for (size_t at = 0; at < whole; at += piece)
-                agx_sha256_add(&s, agx_str_bytes(text + at, AGX_MIN(piece, whole - at)));
-            agx_sha256_end(&s, digest);
-            ASSERT_CSTR(agx_sha256_text(agx_str_bytes(text, whole), want),
-                        agx_sha256_hex(digest, got));
-        }
 }

@@ -4,8 +4,8 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
-#include "codec/sha256.h"
 #include "image/credentials.h"
+#include "image/digest.h"
 
 #include <fcntl.h>
 
@@ -184,7 +184,8 @@ static int find_context(const struct agx_docker_env *env, const char *config, ch
 static int use_context(struct agx_docker_where *w, const char *config, const char *name,
                        struct agx_error **err)
 {
-    char digest[AGX_SHA256_TEXT_SIZE];
+    char digest[AGX_DIGEST_SIZE];
+    const char *id = digest + strlen("sha256:"); /* as Docker names the directories of a context */
     _cleanup_free_ char *path = NULL, *tls_dir = NULL;
     _cleanup_json_ json_t *json = NULL;
     const json_t *endpoint;
@@ -195,9 +196,11 @@ static int use_context(struct agx_docker_where *w, const char *config, const cha
     if (!config)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
                              "Docker context '%s': neither DOCKER_CONFIG nor HOME is set", name);
-    (void)agx_sha256_text(agx_str_from(name), digest);
-    if (print(&path, "%s/contexts/meta/%s/meta.json", config, digest) < 0 ||
-        print(&tls_dir, "%s/contexts/tls/%s/docker", config, digest) < 0)
+    r = agx_digest_of(agx_str_from(name), digest, err);
+    if (r < 0)
+        return r;
+    if (print(&path, "%s/contexts/meta/%s/meta.json", config, id) < 0 ||
+        print(&tls_dir, "%s/contexts/tls/%s/docker", config, id) < 0)
         return no_memory(err);
     r = read_json(path, &json, err);
     if (r < 0)

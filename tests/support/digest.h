@@ -1,0 +1,15 @@
+/* digest.h: digests in tests: one that cannot be computed is a failure. */
+#ifndef AGX_TESTS_DIGEST_H
+#define AGX_TESTS_DIGEST_H
+
+#include "image/digest.h"
+#include "tests/support/test.h"
+
+/* Returns `out`. */
+static inline char *test_digest_of(struct agx_str bytes, char out[AGX_DIGEST_SIZE])
+{
+    ASSERT_OK(agx_digest_of(bytes, out, NULL));
+    return out;
+}
+
+#endif
