@@ -2,7 +2,7 @@
  * lmdb_env.h: LMDB's environment: the map of the file, the tables in it, transactions.
  *
  * Two sorts of threads use one at the same time: one that writes (commit, from any one thread at a
- * time) and those that read: the loop's thread (get, scan, count), and one that copies. LMDB lets
+ * time) and those that read: the loop's thread (get, scan), and one that copies. LMDB lets
  * them go side by side but for one thing: the map can be replaced by a larger one only while no
  * transaction is open. So readers hold `map_lock` shared, and growing takes it alone.
  */
@@ -69,8 +69,6 @@ int agx_lmdb_env_get(struct agx_lmdb_env *e, unsigned table, struct agx_str key,
                      struct agx_buf *out, struct agx_error **err) AGX_MUST_CHECK;
 int agx_lmdb_env_scan(struct agx_lmdb_env *e, const struct agx_store_range *range,
                       agx_store_visit_fn visit, void *user, struct agx_error **err) AGX_MUST_CHECK;
-int agx_lmdb_env_count(struct agx_lmdb_env *e, const struct agx_store_range *range, uint64_t *ret_n,
-                       struct agx_error **err) AGX_MUST_CHECK;
 
 /* Loop thread: opens a snapshot and keeps the map as it is until agx_lmdb_env_end_read(). */
 int agx_lmdb_env_begin_read(struct agx_lmdb_env *e, struct agx_error **err) AGX_MUST_CHECK;

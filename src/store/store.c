@@ -102,14 +102,6 @@ int agx_store_scan(struct agx_store *st, const struct agx_store_range *range,
     return r;
 }
 
-int agx_store_count(struct agx_store *st, const struct agx_store_range *range, uint64_t *ret_n,
-                    struct agx_error **err)
-{
-    int r = check_range(st, range, err);
-
-    return r < 0 ? r : st->ops->count(st, range, ret_n, err);
-}
-
 int agx_store_backup(struct agx_store *st, int fd, agx_done_fn done, void *user,
                      struct agx_error **err)
 {

@@ -69,8 +69,6 @@ struct agx_store_ops {
                struct agx_error **err);
     int (*scan)(struct agx_store *st, const struct agx_store_range *range, agx_store_visit_fn visit,
                 void *user, struct agx_error **err);
-    int (*count)(struct agx_store *st, const struct agx_store_range *range, uint64_t *ret_n,
-                 struct agx_error **err);
     int (*backup)(struct agx_store *st, int fd, agx_done_fn done, void *user,
                   struct agx_error **err);
     void (*stats)(struct agx_store *st, struct agx_store_stats *ret);
@@ -107,10 +105,6 @@ int agx_store_get(struct agx_store *st, unsigned table, struct agx_str key, stru
 /* Calls `visit` for each record of the range, all of one snapshot. 0, or negative. */
 int agx_store_scan(struct agx_store *st, const struct agx_store_range *range,
                    agx_store_visit_fn visit, void *user, struct agx_error **err) AGX_MUST_CHECK;
-
-/* How many records the range has. A whole table costs nothing, a part of one a walk. */
-int agx_store_count(struct agx_store *st, const struct agx_store_range *range, uint64_t *ret_n,
-                    struct agx_error **err) AGX_MUST_CHECK;
 
 /*
  * Writes one consistent state of all tables into an empty regular file, which the caller keeps

@@ -90,12 +90,6 @@ void agx_store_batch_expect_absent(struct agx_store_batch *b, unsigned table, st
     add_key(b, &(struct agx_store_change){ AGX_STORE_EXPECT_ABSENT, table, key, { NULL, 0 } });
 }
 
-void agx_store_batch_expect_value(struct agx_store_batch *b, unsigned table, struct agx_str key,
-                                  struct agx_str value)
-{
-    add_key(b, &(struct agx_store_change){ AGX_STORE_EXPECT_VALUE, table, key, value });
-}
-
 bool agx_store_batch_next(const struct agx_store_batch *b, size_t *at, struct agx_store_change *ret)
 {
     struct agx_str rest = agx_str_skip(agx_buf_peek(&b->bytes), *at);
@@ -119,10 +113,7 @@ bool agx_store_batch_next(const struct agx_store_batch *b, size_t *at, struct ag
 int agx_store_batch_refuse(const struct agx_store_change *c, const char *table,
                            struct agx_error **err)
 {
-    if (c->kind == AGX_STORE_EXPECT_ABSENT)
-        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%.*s' exists already in '%s'",
-                             AGX_STR_ARG(c->key), table);
-    return agx_error_set(err, AGX_ABORTED, "'%.*s' in '%s' was changed meanwhile",
+    return agx_error_set(err, AGX_ALREADY_EXISTS, "'%.*s' exists already in '%s'",
                          AGX_STR_ARG(c->key), table);
 }
 

@@ -35,7 +35,6 @@ enum agx_store_kind {
     AGX_STORE_DELETE,
     AGX_STORE_DELETE_RANGE,
     AGX_STORE_EXPECT_ABSENT,
-    AGX_STORE_EXPECT_VALUE,
 };
 
 struct agx_store_change {
@@ -61,10 +60,6 @@ void agx_store_batch_delete_range(struct agx_store_batch *b, unsigned table, str
 
 /* The batch is refused with AGX_ALREADY_EXISTS when the key exists. */
 void agx_store_batch_expect_absent(struct agx_store_batch *b, unsigned table, struct agx_str key);
-
-/* The batch is refused with AGX_ABORTED when the key is absent or has another value. */
-void agx_store_batch_expect_value(struct agx_store_batch *b, unsigned table, struct agx_str key,
-                                  struct agx_str value);
 
 /* The changes one after the other, from *at = 0 on; false at the end. Borrowed from the batch. */
 bool agx_store_batch_next(const struct agx_store_batch *b, size_t *at,

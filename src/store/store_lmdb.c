@@ -221,12 +221,6 @@ static int lmdb_scan(struct agx_store *st, const struct agx_store_range *range,
     return agx_lmdb_env_scan(lmdb_of(st)->env, range, visit, user, err);
 }
 
-static int lmdb_count(struct agx_store *st, const struct agx_store_range *range, uint64_t *ret_n,
-                      struct agx_error **err)
-{
-    return agx_lmdb_env_count(lmdb_of(st)->env, range, ret_n, err);
-}
-
 static int backup_run(struct agx_job *j, struct agx_error **err)
 {
     struct backup_job *b = container_of(j, struct backup_job, job);
@@ -300,7 +294,6 @@ static const struct agx_store_ops lmdb_ops = {
     .commit = lmdb_commit,
     .get = lmdb_get,
     .scan = lmdb_scan,
-    .count = lmdb_count,
     .backup = lmdb_backup,
     .stats = lmdb_stats,
     .close = lmdb_close,

@@ -68,6 +68,25 @@ static inline void test_store_put(struct agx_store *st, unsigned table, const ch
     ASSERT_INT(AGX_OK, test_store_commit(st, b));
 }
 
+static inline int test_store_count_one(void *user, struct agx_str key, struct agx_str value,
+                                       struct agx_error **err)
+{
+    (void)key;
+    (void)value;
+    (void)err;
+    ++*(uint64_t *)user;
+    return 0;
+}
+
+/* How many records the range has. */
+static inline uint64_t test_store_count(struct agx_store *st, const struct agx_store_range *range)
+{
+    uint64_t n = 0;
+
+    ASSERT_OK(agx_store_scan(st, range, test_store_count_one, &n, NULL));
+    return n;
+}
+
 /* The key has that value; NULL: it does not exist. */
 static inline void test_store_has(struct agx_store *st, unsigned table, const char *key,
                                   const char *value)

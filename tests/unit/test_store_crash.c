@@ -129,9 +129,8 @@ static uint32_t check_store(const struct test_dir *d, uint32_t acked)
     const struct agx_store_range all = { .table = TEST_SANDBOXES };
     struct agx_store *st = test_dir_open(d);
     char want[9000], key[16];
-    uint64_t n = 0;
+    uint64_t n = test_store_count(st, &all);
 
-    ASSERT_OK(agx_store_count(st, &all, &n, NULL));
     if (n < acked)
         FAIL("%u batches were acknowledged, %u are there", acked, (unsigned)n);
     for (uint32_t i = 0; i < n; i++) {

@@ -1,6 +1,7 @@
 #include "backend/sources.h"
 #include "daemon/writables_store.h"
 #include "tests/support/engine.h"
+#include "tests/support/store.h"
 
 static const struct agx_writable dirs[] = { { { 1, UINT64_MAX, 3 }, "/proj" },
                                             { { 1, UINT64_MAX, 3 }, "/moved" },
@@ -20,11 +21,7 @@ static void load(struct fixture *f, struct agx_writables *w)
 
 static uint64_t count(struct fixture *f)
 {
-    uint64_t n = 0;
-
-    ASSERT_OK(agx_store_count(f->store, &(struct agx_store_range){ .table = AGX_TABLE_WRITABLES },
-                              &n, NULL));
-    return n;
+    return test_store_count(f->store, &(struct agx_store_range){ .table = AGX_TABLE_WRITABLES });
 }
 
 TEST(directories_that_were_kept_are_known_to_who_opens_the_store_next)
