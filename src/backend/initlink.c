@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/list.h"
+#include "base/fdpass.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "loop/uverr.h"
@@ -220,25 +221,7 @@ static void on_timer(uv_timer_t *t)
 /* 0 sent, 1 not now, -1 broken. */
 static int transmit(const struct sock *s, struct packet *q)
 {
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE((AGX_INIT_FDS_MAX + 1) * sizeof(int))];
-    } control = { 0 };
-    struct iovec iov = { q->bytes, q->len };
-    struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-    if (q->n_fds > 0) {
-        struct cmsghdr *x;
-
-        h.msg_control = &control;
-        h.msg_controllen = CMSG_SPACE(q->n_fds * sizeof(int));
-        x = CMSG_FIRSTHDR(&h);
-        x->cmsg_level = SOL_SOCKET;
-        x->cmsg_type = SCM_RIGHTS;
-        x->cmsg_len = CMSG_LEN(q->n_fds * sizeof(int));
-        memcpy(CMSG_DATA(x), q->fds, q->n_fds * sizeof(int));
-    }
-    if (sendmsg(s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+    if (agx_fdpass_send(s->fd, q->bytes, q->len, q->fds, q->n_fds, MSG_DONTWAIT) >= 0)
         return 0;
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 1 : -1;
 }

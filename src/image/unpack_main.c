@@ -14,6 +14,7 @@
  * has. A child enters the mount namespace, opens the root there, hands it back and ends.
  */
 #include "base/fd.h"
+#include "base/fdpass.h"
 #include "image/unpack.h"
 
 #include <fcntl.h>
@@ -90,45 +91,13 @@ static int enter_user_ns(int fd, struct agx_error **err)
     return 0;
 }
 
-static int send_fd(int sock, int fd)
-{
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = { .bytes = { 0 } };
-    char byte = 0;
-    struct iovec iov = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.bytes,
-                        .msg_controllen = sizeof(control.bytes) };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(fd));
-    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-    return sendmsg(sock, &m, 0) < 0 ? -1 : 0;
-}
-
 static int receive_fd(int sock)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = { .bytes = { 0 } };
-    char byte;
-    struct iovec iov = { &byte, 1 };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.bytes,
-                        .msg_controllen = sizeof(control.bytes) };
-    ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
     int fd = -1;
+    char byte;
+    struct agx_fdpass in = { .fds = &fd, .max = 1 };
 
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+    (void)agx_fdpass_receive(sock, &byte, sizeof(byte), 0, &in);
     return fd;
 }
 
@@ -139,7 +108,7 @@ static _Noreturn void send_root(int mnt_ns, int sock)
 
     if (setns(mnt_ns, CLONE_NEWNS) == 0)
         root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0 || send_fd(sock, root) < 0)
+    if (root < 0 || agx_fdpass_send(sock, "", 1, &root, 1, 0) < 0)
         _exit(errno);
     _exit(0);
 }

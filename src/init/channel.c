@@ -13,6 +13,8 @@
  */
 #include "init/pid1.h"
 
+#include "base/fdpass.h"
+
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -246,30 +248,17 @@ static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds
 /* One packet. 0: there is none; -1: the daemon is gone. */
 static int receive(struct agx_pid1 *p, bool spare)
 {
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE((AGX_INIT_FDS_MAX + 1) * sizeof(int))];
-    } control;
     struct agx_channel *c = &p->channel;
-    struct iovec iov = { c->in, AGX_INIT_INLINE_MAX };
-    struct msghdr h = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
     int fds[AGX_INIT_FDS_MAX + 1];
-    size_t n_fds = 0;
-    ssize_t n = recvmsg(spare ? c->spare_fd : c->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct agx_fdpass in = { .fds = fds, .max = AGX_ARRAY_LEN(fds) };
+    ssize_t n = agx_fdpass_receive(spare ? c->spare_fd : c->fd, c->in, AGX_INIT_INLINE_MAX,
+                                   MSG_DONTWAIT, &in);
 
     if (n <= 0)
         return n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOMEM) ? 0 : -1;
-    for (struct cmsghdr *x = CMSG_FIRSTHDR(&h); x; x = CMSG_NXTHDR(&h, x)) {
-        if (x->cmsg_level == SOL_SOCKET && x->cmsg_type == SCM_RIGHTS) {
-            n_fds = (x->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-            memcpy(fds, CMSG_DATA(x), n_fds * sizeof(int));
-        }
-    }
-    if (!(h.msg_flags & MSG_TRUNC))
-        obey(p, agx_str_bytes(c->in, (size_t)n), spare, fds, n_fds);
-    close_all(fds, n_fds);
+    if (!in.cut)
+        obey(p, agx_str_bytes(c->in, (size_t)n), spare, fds, in.n);
+    close_all(fds, in.n);
     return 1;
 }
 

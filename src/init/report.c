@@ -1,6 +1,7 @@
 /* report.c: reports to the daemon, one packet each. */
 #include "init/report.h"
 
+#include "base/fdpass.h"
 #include "base/macros.h"
 
 #include <sys/socket.h>
@@ -11,25 +12,10 @@ enum { EXIT_FAILED = 125 }; /* as an engine says that it could not even begin */
 
 bool agx_report_send(int fd, const struct agx_plan_report *r, const int *fds, size_t n_fds)
 {
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(AGX_PLAN_REPORT_FDS_MAX * sizeof(int))];
-    } control = { 0 };
     uint8_t packet[AGX_PLAN_REPORT_MAX];
-    struct iovec iov = { packet, agx_plan_report_encode(r, packet, sizeof(packet)) };
-    struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+    size_t n = agx_plan_report_encode(r, packet, sizeof(packet));
 
-    if (n_fds > 0) {
-        struct cmsghdr *c = &control.align;
-
-        h.msg_control = &control;
-        h.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-        memcpy(CMSG_DATA(c), fds, n_fds * sizeof(int));
-    }
-    return sendmsg(fd, &h, MSG_NOSIGNAL) >= 0;
+    return agx_fdpass_send(fd, packet, n, fds, n_fds, 0) >= 0;
 }
 
 _Noreturn void agx_report_fail(int fd, enum agx_plan_stage stage, const char *what)

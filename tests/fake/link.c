@@ -6,6 +6,7 @@
  */
 #include "tests/fake/link.h"
 
+#include "base/fdpass.h"
 #include "base/mem.h"
 #include "loop/uverr.h"
 
@@ -94,25 +95,8 @@ static size_t next_piece(struct agx_fake_link *k, struct parcel **ret_parcel)
 
 static ssize_t send_piece(struct agx_fake_link *k, size_t n, const struct parcel *p)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * AGX_FAKE_FDS_MAX)];
-        struct cmsghdr align;
-    } control = { { 0 } };
-    struct iovec piece = { k->out.data + k->out_at, n };
-    struct msghdr m = { .msg_iov = &piece, .msg_iovlen = 1 };
-
-    if (p) {
-        struct cmsghdr *c;
-
-        m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(sizeof(int) * p->n);
-        c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int) * p->n);
-        memcpy(CMSG_DATA(c), p->fds, sizeof(int) * p->n);
-    }
-    return sendmsg(k->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return agx_fdpass_send(k->fd, k->out.data + k->out_at, n, p ? p->fds : NULL, p ? p->n : 0,
+                           MSG_DONTWAIT);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events);
@@ -168,53 +152,22 @@ static void on_prepare(uv_prepare_t *h)
         flush(k);
 }
 
-/* False: more of them than messages can have. */
-static bool keep_fds(struct agx_fake_link *k, struct msghdr *m)
-{
-    bool ok = !(m->msg_flags & MSG_CTRUNC);
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (k->n_in_fds < IN_FDS_MAX) {
-                k->in_fds[k->n_in_fds++] = fd;
-            } else {
-                (void)close(fd);
-                ok = false;
-            }
-        }
-    }
-    return ok;
-}
-
-/* 1: bytes came; 0: none for now; negative: the end. */
+/* 1: bytes came; 0: none for now; negative: the end, also after more descriptors than messages can
+ * have. */
 static int receive(struct agx_fake_link *k)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * AGX_FAKE_FDS_MAX)];
-        struct cmsghdr align;
-    } control;
-    struct iovec room;
-    struct msghdr m = { .msg_iov = &room,
-                        .msg_iovlen = 1,
-                        .msg_control = control.bytes,
-                        .msg_controllen = sizeof(control.bytes) };
+    struct agx_fdpass in = { .fds = k->in_fds + k->n_in_fds,
+                             .max = AGX_MIN(AGX_FAKE_FDS_MAX, IN_FDS_MAX - k->n_in_fds) };
     ssize_t n;
 
     if (agx_buf_reserve(&k->in, READ_BYTES) < 0)
         return -1;
-    room = (struct iovec){ k->in.data + k->in.len, READ_BYTES };
-    n = recvmsg(k->fd, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    n = agx_fdpass_receive(k->fd, k->in.data + k->in.len, READ_BYTES, MSG_DONTWAIT, &in);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
     k->in.len += (size_t)n;
-    return keep_fds(k, &m) && n > 0 ? 1 : -1;
+    k->n_in_fds += in.n;
+    return n > 0 && !in.lost ? 1 : -1;
 }
 
 /* Descriptors that the message brought and its reader did not take. */

@@ -8,6 +8,7 @@
  * PID 1 of a namespace has ended when all others in it are reaped; one whose parent is outside and
  * does not reap it holds it up. That parent is this program, until a file RELEASE is there.
  */
+#include "base/fdpass.h"
 #include "codec/initproto_plan.h"
 
 #include <linux/sched.h>
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,21 +70,10 @@ static void hold_one(pid_t pid, const char *release)
 static void tell(int report, int pidfd, pid_t pid)
 {
     const struct agx_plan_report r = { .kind = AGX_PLAN_CLONED, .pid = (uint32_t)pid };
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = { 0 };
     uint8_t buf[AGX_PLAN_REPORT_MAX];
-    struct iovec iov = { buf, agx_plan_report_encode(&r, buf, sizeof(buf)) };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
+    size_t n = agx_plan_report_encode(&r, buf, sizeof(buf));
 
-    control.head.cmsg_level = SOL_SOCKET;
-    control.head.cmsg_type = SCM_RIGHTS;
-    control.head.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.head), &pidfd, sizeof(pidfd));
-    if (sendmsg(report, &m, MSG_NOSIGNAL) < 0)
+    if (agx_fdpass_send(report, buf, n, &pidfd, 1, 0) < 0)
         fail("sendmsg");
 }
 

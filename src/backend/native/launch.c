@@ -9,6 +9,7 @@
 #include "backend/native/compose.h"
 #include "backend/native/initsock.h"
 #include "base/fd.h"
+#include "base/fdpass.h"
 #include "base/mem.h"
 #include "loop/child.h"
 
@@ -91,54 +92,24 @@ static void on_child_exit(void *user, const struct agx_child_status *status)
 
 /* ---- reports ---- */
 
-/* The first descriptor that came along, or -1; others are closed. */
-static int take_fd(struct msghdr *m)
-{
-    int ret = -1;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (ret < 0)
-                ret = fd;
-            else
-                (void)close(fd);
-        }
-    }
-    return ret;
-}
-
-/* 1: a packet; 0: not now; negative: there will be none. */
+/* 1: a packet, and what it is about as a descriptor, or -1; 0: not now; negative: there will be
+ * none. */
 static int receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
                    struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
 {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(AGX_PLAN_REPORT_FDS_MAX * sizeof(int))];
-    } control;
-    struct iovec iov = { buf, AGX_PLAN_REPORT_MAX };
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
-    ssize_t n = recvmsg(x->socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    _cleanup_close_ int fd = -1;
+    struct agx_fdpass in = { .fds = &fd, .max = 1 };
+    ssize_t n = agx_fdpass_receive(x->socket, buf, AGX_PLAN_REPORT_MAX, MSG_DONTWAIT, &in);
     int r;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
     if (n <= 0)
         return agx_error_set(err, AGX_INTERNAL, "agentix-init ended without a report");
-    *ret_fd = take_fd(&m);
-    r = agx_plan_report_decode((struct agx_str){ (const char *)buf, (size_t)n }, ret, err);
-    if (r < 0) {
-        agx_closep(ret_fd);
+    r = agx_plan_report_decode(agx_str_bytes(buf, (size_t)n), ret, err);
+    if (r < 0)
         return agx_error_wrap(err, r, "read a report of agentix-init");
-    }
+    *ret_fd = AGX_TAKE_FD(fd);
     return 1;
 }
 

@@ -12,6 +12,7 @@
 #include "backend/native/initsock.h"
 #include "backend/native/links.h"
 #include "base/clock.h"
+#include "base/fdpass.h"
 #include "codec/initproto_plan.h"
 #include "loop/child.h"
 
@@ -35,6 +36,7 @@ static const char inner_link[] = "eth0";
 /* The namespaces of one member, and a netlink socket in them. */
 struct made {
     int fds[AGX_PLAN_REPORT_FDS_MAX];
+    size_t n_fds; /* came; the others are -1 */
 };
 
 static void made_done(struct made *m)
@@ -95,49 +97,26 @@ static int start_init(struct agx_nest_maker *m, struct agx_error **err)
     return r;
 }
 
-static void take_fds(struct made *made, struct msghdr *h)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-            if (i < AGX_ARRAY_LEN(made->fds) && made->fds[i] < 0)
-                made->fds[i] = fd;
-            else
-                (void)close(fd);
-        }
-    }
-}
-
-/* The next report; one that tells of a failure is an error, as is the end of it. */
+/* The next report; one that tells of a failure is an error, as is the end of it. Its descriptors
+ * are added to those of `made`. */
 static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct made *made,
                 pid_t *ret_pid, struct agx_error **err)
 {
     char packet[AGX_PLAN_REPORT_MAX];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * AGX_PLAN_REPORT_FDS_MAX)];
-    } control;
-    struct iovec to = { packet, sizeof(packet) };
-    struct msghdr h = {
-        .msg_iov = &to, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-    };
+    struct agx_fdpass in = { .fds = made->fds + made->n_fds,
+                             .max = AGX_ARRAY_LEN(made->fds) - made->n_fds };
     struct agx_plan_report report;
     ssize_t n;
     int r;
 
-    while ((n = recvmsg(m->init_fd, &h, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+    while ((n = agx_fdpass_receive(m->init_fd, packet, sizeof(packet), 0, &in)) < 0 &&
+           errno == EINTR)
         continue;
     if (n == 0 || (n < 0 && errno == ECONNRESET)) /* with or without having read what we sent */
         return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
     if (n < 0)
         return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
-    take_fds(made, &h);
+    made->n_fds += in.n;
     r = agx_plan_report_decode(agx_str_bytes(packet, (size_t)n), &report, err);
     if (r < 0)
         return r;
