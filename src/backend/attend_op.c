@@ -254,11 +254,6 @@ static void begin(struct agx_attend_op *op, struct agx_backend_op **ret_op)
     put_off(a);
 }
 
-static int no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a command");
-}
-
 static void op_freep(struct agx_attend_op **op)
 {
     if (*op)
@@ -285,7 +280,7 @@ int agx_attend_exec(struct agx_attend *a, const struct agx_backend_exec *q, bool
     if (r < 0)
         return r;
     if (!agx_attend_op_join(op, agx_str_from(q->exec->id)))
-        return no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_attend_logs_set(&op->cmd->logs, &q->out, &q->err, err);
     if (r < 0)
         return r;
@@ -301,7 +296,7 @@ int agx_attend_kill(struct agx_attend *a, const char *exec_id, uint64_t grace_ms
     op->done = gone;
     op->grace_ms = grace_ms;
     if (!agx_attend_op_join(op, agx_str_from(exec_id)))
-        return no_memory(err);
+        return agx_error_no_memory(err);
     begin(AGX_TAKE_PTR(op), ret_op);
     return 0;
 }
@@ -315,7 +310,7 @@ int agx_attend_write(struct agx_attend *a, const char *exec_id, struct agx_str d
     op->done = taken;
     op->eof = eof;
     if (agx_buf_append(&op->input, data) < 0 || !agx_attend_op_join(op, agx_str_from(exec_id)))
-        return no_memory(err);
+        return agx_error_no_memory(err);
     begin(AGX_TAKE_PTR(op), ret_op);
     return 0;
 }
@@ -333,7 +328,7 @@ int agx_attend_run(struct agx_attend *a, const struct agx_attend_run *run, agx_a
     if (!run->adopt && !(op->start = agx_attend_start_new(run->command, run->envs, NULL, 0, err)))
         return -AGX_RESOURCE_EXHAUSTED;
     if (!agx_attend_op_join(op, agx_str_from(id)))
-        return no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_attend_logs_make(&op->cmd->logs, err);
     if (r < 0)
         return r;

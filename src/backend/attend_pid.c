@@ -130,7 +130,7 @@ int agx_attend_up_pid(struct agx_attend *a, const struct agx_attend_pid *want,
     char *id = agx_str_dup(agx_str_from(want->container_id));
 
     if (!id)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     if (a->link)
         agx_attend_down(a, NULL);
     agx_attend_seek_stop(a);

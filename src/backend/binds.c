@@ -111,7 +111,7 @@ int agx_binds_list(const struct agx_binds *b, struct agx_words *ret, struct agx_
     for (size_t i = 0; r == 0 && i < b->len; i++) {
         _cleanup_free_ char *text = print_one(&b->items[i]);
 
-        r = text ? agx_words_add(ret, agx_str_from(text), err) : agx_text_no_memory(err);
+        r = text ? agx_words_add(ret, agx_str_from(text), err) : agx_error_no_memory(err);
     }
     return r;
 }

@@ -77,7 +77,7 @@ static int write_entry(void *user, const struct agx_copytree_entry *e, struct ag
     int r = 0;
 
     if (!out)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     set_name(out, w, e);
     set_stat(out, e->st);
     if (e->link)

@@ -102,7 +102,7 @@ static void start_script(struct agx_fence *f)
     if (agx_fence_state_script(&f->state, &text, &f->job->failed) == 0) {
         f->job->script = agx_buf_take_cstr(&text);
         if (!f->job->script)
-            (void)agx_text_no_memory(&f->job->failed);
+            (void)agx_error_no_memory(&f->job->failed);
     }
     f->job->pass_mark =
         f->state.routed && (f->pass_stale || f->state.flying_whole) ? f->state.table : NULL;

@@ -70,13 +70,13 @@ int agx_fence_state_set(struct agx_fence_state *s, const struct agx_fence_member
         return r;
     bridge = agx_str_dup(agx_str_from(m->bridge));
     if (!bridge)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     if (!known) {
         known = agx_new(struct member);
         r = agx_map_put(&s->members, agx_str_from(m->sandbox_id), known, NULL);
         if (r < 0) {
             member_free(known);
-            return agx_text_no_memory(err);
+            return agx_error_no_memory(err);
         }
     }
     move_words(&known->part.wanted, &wanted);

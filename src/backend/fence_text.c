@@ -226,7 +226,7 @@ static int add_list(struct agx_words *w, const struct agx_fence_member *m, struc
         return 0;
     list = calloc(m->n_egress, sizeof(*list));
     if (!list)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     memcpy(list, m->egress, m->n_egress * sizeof(*list));
     qsort(list, m->n_egress, sizeof(*list), compare_egress);
     return add_egress(w, m->bridge, list, m->n_egress, err);

@@ -301,7 +301,7 @@ static int finish(struct walk *w, struct agx_hostpath *ret, struct agx_error **e
     char *path = agx_str_dup(agx_str_from(w->len > 0 ? w->path : "/"));
 
     if (!path)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     *ret = (struct agx_hostpath){ .fd = AGX_TAKE_FD(w->at.fd),
                                   .id = w->at.id,
                                   .mode = w->at.mode,

@@ -373,7 +373,7 @@ int agx_resolve_start(struct agx_resolver *r, const struct agx_egress *list, siz
     v->first.data = v;
     if (!copy_list(v, list, n)) {
         agx_resolve_stop(v);
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     }
     (void)uv_timer_start(&v->first, on_first, all_asked(v) ? 0 : r->config.first_ms, 0);
     *ret_resolve = v;

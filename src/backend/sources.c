@@ -47,7 +47,7 @@ int agx_sources_new(const struct agx_sources_config *c, struct agx_sources **ret
     int r;
 
     if (!s)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_writables_init(&s->writables, err);
     if (r < 0) {
         free(s);
@@ -132,7 +132,7 @@ int agx_sources_open(const struct agx_sources_asker *asker, const char *path, bo
     int r;
 
     if (!private)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     rules.n_marks = s ? find_private(s, private) : 0;
     r = agx_hostpath_open(path, &rules, ret, err);
     if (r < 0 || !ret->marked)

@@ -65,7 +65,7 @@ static int read_whole(int fd, off_t size, struct agx_buf *out, struct agx_error 
 
     *out = (struct agx_buf)AGX_BUF_INIT((size_t)size + 1);
     if (agx_buf_reserve(out, (size_t)size + 1) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     while (n > 0 && out->len <= (size_t)size) {
         n = read(fd, out->data + out->len, (size_t)size + 1 - out->len);
         if (n < 0 && errno != EINTR)
@@ -223,7 +223,7 @@ static int put_entry(struct out *o, const char *path, mode_t mode, const struct 
     int r;
 
     if (!e)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     archive_entry_copy_pathname(e, path + 1);
     archive_entry_set_mode(e, mode);
     archive_entry_set_nlink(e, 1);
@@ -270,7 +270,7 @@ static int put_file(struct out *o, const struct agx_tool_file *f, struct agx_err
 
 static int put_block(void *user, struct agx_str bytes, struct agx_error **err)
 {
-    return agx_buf_append(user, bytes) < 0 ? agx_text_no_memory(err) : 0;
+    return agx_buf_append(user, bytes) < 0 ? agx_error_no_memory(err) : 0;
 }
 
 /* Room for all, so that the buffer does not grow: see read_found(). */
@@ -281,7 +281,7 @@ static int reserve(const struct agx_tool_files *f, struct agx_buf *out, struct a
     for (size_t i = 0; i < f->len; i++)
         size += f->items[i].bytes.len + 4 * BLOCK_BYTES; /* its headers and its directories' */
     out->max = AGX_MAX(out->max, size);
-    return agx_buf_reserve(out, size) < 0 ? agx_text_no_memory(err) : 0;
+    return agx_buf_reserve(out, size) < 0 ? agx_error_no_memory(err) : 0;
 }
 
 int agx_tool_files_tar(const struct agx_tool_files *f, const struct agx_tool_owner *owner,

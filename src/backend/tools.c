@@ -284,7 +284,7 @@ static int refuse_empty(const char *tool, const struct agx_tools_host *host, str
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(WARNING_MAX);
 
     if (name_rows(tool, host, fits_all, &text) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
                          "the builtin tool '%s' is made of what this host has not: %.*s", tool,
                          AGX_STR_ARG(agx_buf_peek(&text)));
@@ -342,7 +342,7 @@ static int warn_of(const char *tool, const struct agx_tools_host *host, const ch
     if (r == 0)
         r = name_rows(tool, host, fits, &text);
     if (r < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return r > 0 ? agx_words_add(warnings, agx_buf_peek(&text), err) : 0;
 }
 

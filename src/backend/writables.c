@@ -110,7 +110,7 @@ static int row_of(struct agx_writables *w, const struct agx_writable *dir,
     pthread_mutex_lock(&w->lock);
     r = find_row(w, dir, ret);
     pthread_mutex_unlock(&w->lock);
-    return r < 0 ? agx_text_no_memory(err) : 0;
+    return r < 0 ? agx_error_no_memory(err) : 0;
 }
 
 int agx_writables_load(struct agx_writables *w, const struct agx_writable *dir,

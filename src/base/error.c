@@ -127,6 +127,11 @@ int(agx_error_set)(struct agx_error **err, enum agx_code code, const char *fmt, 
     return -(int)code;
 }
 
+int agx_error_no_memory(struct agx_error **err)
+{
+    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
+}
+
 int(agx_error_errno)(struct agx_error **err, int sys_errno, const char *fmt, ...)
 {
     enum agx_code code = agx_code_from_errno(sys_errno);

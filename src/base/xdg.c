@@ -41,7 +41,7 @@ static int join(const char *a, const char *b, const char *below, char **ret_path
     char *path;
 
     if (asprintf(&path, "%s%s/%s", a, b, below) < 0)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a path");
+        return agx_error_no_memory(err);
     *ret_path = path;
     return 0;
 }
@@ -87,7 +87,7 @@ int agx_xdg_socket(const struct agx_xdg *x, char **ret_path, struct agx_error **
                              "AGENTIX_SOCKET is '%s', which is no absolute path", x->socket);
     path = strdup(x->socket);
     if (!path)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a path");
+        return agx_error_no_memory(err);
     *ret_path = path;
     return 0;
 }

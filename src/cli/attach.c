@@ -121,7 +121,7 @@ int agx_attach_call(struct agx_attach *s, const char *method, const struct agx_b
     else if (r == 0)
         r = agx_error_set(err, AGX_INTERNAL, "the daemon answered with nothing");
     else if (r > 0)
-        r = agx_buf_append(reply, message) < 0 ? agx_cli_no_memory(err) : 0;
+        r = agx_buf_append(reply, message) < 0 ? agx_error_no_memory(err) : 0;
     else
         r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(answer), err);
     (void)agx_rpc_reply_close(answer);
@@ -136,7 +136,7 @@ static int start_wait(struct agx_attach *s, struct agx_error **err)
     const struct agx_wait_request q = { .id = (char *)s->exec_id, .timeout_ns = AGX_NS_UNSET };
 
     if (agx_wait_exec_encode(&request, &q) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_ctl_start(s->ctl, AGX_METHOD_WAIT_EXEC, &request, &s->wait, err);
 }
 
@@ -188,7 +188,7 @@ static int send_input(struct agx_attach *s, struct agx_error **err)
                                          .eof = s->input_over };
 
     if (agx_input_request_encode(&request, &q) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     s->has_input = !s->input_over;
     agx_buf_clear(&s->ahead);
     return agx_ctl_start(s->ctl, AGX_METHOD_WRITE_EXEC_INPUT, &request, &s->input, err);
@@ -200,7 +200,7 @@ static int read_input(struct agx_attach *s, struct agx_error **err)
     ssize_t n;
 
     if (agx_buf_reserve(&s->ahead, room) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     n = read(STDIN_FILENO, s->ahead.data + s->ahead.len, room);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;

@@ -42,7 +42,7 @@ static int set_text(char **slot, struct agx_str text, struct agx_error **err)
     char *copy = agx_str_dup(text);
 
     if (!copy)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     free(*slot);
     *slot = copy;
     return 0;
@@ -59,7 +59,7 @@ static int set_source(char **slot, struct agx_str path, struct agx_error **err)
     if (!getcwd(cwd, sizeof(cwd)))
         return agx_error_errno(err, errno, "find the current directory");
     if (asprintf(&joined, "%s/%.*s", cwd, AGX_STR_ARG(path)) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     free(*slot);
     *slot = joined;
     return 0;

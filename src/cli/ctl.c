@@ -21,11 +21,6 @@ enum {
     LASTING_MS = 1000, /* a connection that was held for so long is a good one */
 };
 
-int agx_cli_no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there is no memory for that");
-}
-
 int agx_cli_fail(struct agx_error *err)
 {
     _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)TEXT_SIZE * 8);
@@ -63,7 +58,7 @@ int agx_cli_line(const char *text, struct agx_error **err)
     _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
 
     if (agx_show_text(&shown, agx_str_from(text)) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     printf("%.*s\n", AGX_STR_ARG(agx_buf_peek(&shown)));
     return 0;
 }

@@ -70,7 +70,4 @@ int agx_cli_line(const char *text, struct agx_error **err) AGX_MUST_CHECK;
 int agx_ctl_run(const struct agx_cli *cli,
                 int (*run)(struct agx_ctl *ctl, void *user, struct agx_error **err), void *user);
 
-/* For encoders: -AGX_RESOURCE_EXHAUSTED as an error. */
-int agx_cli_no_memory(struct agx_error **err);
-
 #endif

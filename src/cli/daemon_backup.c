@@ -38,7 +38,7 @@ static int open_part(struct target *t, struct agx_error **err)
                              t->path);
     if (asprintf(&t->part, "%s.XXXXXX", t->path) < 0) {
         t->part = NULL;
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     }
     t->fd = mkostemp(t->part, O_CLOEXEC);
     if (t->fd >= 0)

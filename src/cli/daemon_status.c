@@ -66,7 +66,7 @@ static int ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
     if (r < 0)
         return r;
     if (show_stats(&text, ctl, &s) < 0)
-        r = agx_cli_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_stats_done(&s);
     (void)fwrite(text.data, 1, text.len, stdout);
     return r;

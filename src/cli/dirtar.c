@@ -35,7 +35,7 @@ static int open_disk(struct tar *t, struct agx_error **err)
 {
     t->disk = archive_read_disk_new();
     if (!t->disk)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     if (archive_read_disk_set_symlink_hybrid(t->disk) != ARCHIVE_OK ||
         archive_read_disk_set_behavior(t->disk, ARCHIVE_READDISK_NO_TRAVERSE_MOUNTS |
                                                     ARCHIVE_READDISK_NO_FFLAGS |
@@ -104,7 +104,7 @@ static int write_next(struct tar *t, struct agx_error **err)
     int answer, r;
 
     if (!e)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     answer = archive_read_next_header2(t->disk, e);
     if (answer == ARCHIVE_EOF)
         return 1;

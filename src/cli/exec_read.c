@@ -45,7 +45,7 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
     int r = agx_exec_view_decode(&v, reply, NULL, err);
 
     if (r == 0 && show_exec(out, &v.exec) < 0)
-        r = agx_cli_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_exec_view_done(&v);
     return r;
 }
@@ -93,7 +93,7 @@ static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
     int r;
 
     if (agx_active_request_encode(&request, l->sandbox) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_LIST_ACTIVE_EXECS, &request, &reply, err);
     if (r == 0 && l->json)
         return agx_cli_json("agbox.v1.ListActiveExecsResponse", agx_buf_peek(&reply), false, err);
@@ -127,7 +127,7 @@ static int cancel(struct agx_ctl *ctl, void *id, struct agx_error **err)
     int r;
 
     if (agx_id_encode(&request, id) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_CANCEL_EXEC, &request, &reply, err);
     if (r < 0 && strcmp(ctl->reason, "EXEC_ALREADY_TERMINAL") == 0) {
         *err = agx_error_free(*err);

@@ -25,7 +25,7 @@ static int ask(struct agx_ctl *ctl, void *user, struct agx_error **err)
     int r;
 
     if (agx_id_encode(&request, q->id) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, q->get->method, &request, &reply, err);
     if (r == 0 && q->json)
         return agx_cli_json(q->get->reply, agx_buf_peek(&reply), false, err);

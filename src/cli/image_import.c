@@ -55,7 +55,7 @@ static int send_bytes(struct import *im, struct agx_error **err)
     int r = 0;
 
     if (agx_buf_reserve(&piece, AGX_CLI_IMPORT_CHUNK) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     while (r == 0) {
         r = agx_upload_wait(&im->upload, im->fd, err);
         if (r < 0)

@@ -46,7 +46,7 @@ static int take(struct agx_progress *p, struct agx_str message, struct agx_buf *
         return 0;
     }
     agx_buf_clear(answer);
-    return agx_buf_append(answer, message) < 0 ? agx_cli_no_memory(err) : 0;
+    return agx_buf_append(answer, message) < 0 ? agx_error_no_memory(err) : 0;
 }
 
 static int receive(struct agx_ctl *ctl, struct agx_rpc_reply *reply, struct agx_progress *p,
@@ -97,7 +97,7 @@ static int pull(struct agx_ctl *ctl, void *user, struct agx_error **err)
     int r;
 
     if (agx_id_encode(&request, q->image) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_start(ctl, AGX_METHOD_PULL_IMAGE, &request, &reply, err);
     if (r < 0)
         return r;

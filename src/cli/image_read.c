@@ -159,7 +159,7 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
     if (r == 0)
         r = agx_image_details_decode(&d, reply, err);
     if (r == 0 && (show_image(out, &v.items[0]) < 0 || show_details(out, &d) < 0))
-        r = agx_cli_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_image_details_done(&d);
     agx_image_views_done(&v);
     return r;

@@ -52,7 +52,7 @@ static int tell(struct agx_str reply, struct agx_error **err)
     if (r < 0)
         return r;
     if (show_removed(&text, &v) < 0)
-        r = agx_cli_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_images_removed_done(&v);
     if (r == 0)
         (void)fwrite(text.data, 1, text.len, stdout);
@@ -67,7 +67,7 @@ static int run(struct agx_ctl *ctl, void *user, struct agx_error **err)
     int r;
 
     if (m->image && agx_id_encode(&request, m->image) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, m->method, &request, &reply, err);
     if (r < 0)
         return r;

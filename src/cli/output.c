@@ -19,7 +19,7 @@ int agx_output_start(struct agx_output *o, struct agx_ctl *ctl, struct agx_error
     };
 
     if (agx_output_request_encode(&request, &q) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_ctl_start(ctl, AGX_METHOD_READ_EXEC_OUTPUT, &request, &o->reply, err);
 }
 

@@ -95,7 +95,7 @@ static int carry_out(struct agx_ctl *ctl, void *user, struct agx_error **err)
     int r;
 
     if (agx_id_encode(&request, t->id) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, c->method, &request, &reply, err);
     if (r < 0 || t->no_wait)
         return r;
@@ -165,7 +165,7 @@ static int delete_by_label(struct agx_ctl *ctl, void *user, struct agx_error **e
     int r;
 
     if (agx_delete_request_encode(&request, &t->selector) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_DELETE_SANDBOXES, &request, &reply, err);
     if (r == 0)
         r = agx_deleted_view_decode(&ids, agx_buf_peek(&reply), err);

@@ -65,7 +65,7 @@ static int print_line(const struct agx_buf *line, struct agx_error **err)
     _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)LINE_MAX_BYTES * 8);
 
     if (agx_show_text(&shown, agx_buf_peek(line)) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     (void)fwrite(shown.data, 1, shown.len, stdout);
     (void)putchar('\n');
     return 0;
@@ -84,7 +84,7 @@ static int take_event(struct feed *f, struct agx_str message, struct agx_error *
     r = f->json ? 0 : show_event(&line, &v);
     agx_event_view_done(&v);
     if (r < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     return f->json ? agx_cli_json("agbox.v1.SandboxEvent", message, true, err)
                    : print_line(&line, err);
 }
@@ -108,7 +108,7 @@ static int take_watched(struct feed *f, struct agx_str message, struct agx_error
         agx_event_view_done(&event);
     agx_pull_view_done(&pull);
     if (r < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     if (!has_event && !has_pull)
         return 0;
     return f->json ? agx_cli_json("agentix.v1.WatchEventsResponse", message, true, err)
@@ -139,7 +139,7 @@ static int start(struct agx_ctl *ctl, const struct feed *f, struct agx_rpc_reply
                   : agx_watch_request_encode(&request, &all);
 
     if (r < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_ctl_start(ctl, f->id ? AGX_METHOD_SUBSCRIBE : AGX_METHOD_WATCH_EVENTS, &request,
                          ret_reply, err);
 }
@@ -172,7 +172,7 @@ static int find_last(struct agx_ctl *ctl, struct feed *f, struct agx_error **err
     int r;
 
     if (agx_id_encode(&request, f->id) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_GET_SANDBOX, &request, &reply, err);
     if (r == 0)
         r = agx_sandbox_view_decode(&v, agx_buf_peek(&reply), NULL, err);

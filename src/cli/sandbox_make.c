@@ -68,7 +68,7 @@ static int tell_warnings(const struct agx_words *warnings, struct agx_error **er
         _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(4 * AGX_CLI_REPLY_MAX);
 
         if (agx_show_text(&text, agx_str_from(warnings->items[i])) < 0)
-            return agx_cli_no_memory(err);
+            return agx_error_no_memory(err);
         fprintf(stderr, "Warning: %.*s\n", AGX_STR_ARG(agx_buf_peek(&text)));
     }
     return 0;
@@ -105,7 +105,7 @@ static int create(struct agx_ctl *ctl, const struct agx_create_options *o, struc
     int r;
 
     if (agx_create_request_encode(&request, &o->request) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_CREATE_SANDBOX, &request, &reply, err);
     return r < 0 ? r : tell(ctl, o, agx_buf_peek(&reply), err);
 }

@@ -81,7 +81,7 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
     int r;
 
     if (agx_page_request_encode(&request, q) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_LIST_PAGE, &request, all, err);
     if (r == 0)
         r = agx_sandbox_views_decode(&page, agx_str_skip(agx_buf_peek(all), from), err);
@@ -195,7 +195,7 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
     if (r == 0)
         r = agx_use_view_decode(&use, reply, err);
     if (r == 0 && (show_sandbox(out, &v) < 0 || show_uses(out, &use) < 0))
-        r = agx_cli_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_use_view_done(&use);
     agx_sandbox_view_done(&v);
     return r;

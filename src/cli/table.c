@@ -85,7 +85,7 @@ int agx_table_end(struct agx_table *t, int r, struct agx_error **err)
     if (r == 0)
         agx_table_print(t, stdout);
     else
-        (void)agx_cli_no_memory(err);
+        (void)agx_error_no_memory(err);
     agx_table_done(t);
     return r;
 }

@@ -86,7 +86,7 @@ int agx_upload_put(struct agx_upload *u, struct agx_str bytes, struct agx_error 
 
         agx_buf_clear(&u->message);
         if (agx_import_request_encode(&u->message, u->sent == 0 ? u->name : NULL, piece) < 0)
-            return agx_cli_no_memory(err);
+            return agx_error_no_memory(err);
         r = agx_rpc_reply_send(u->reply, agx_buf_peek(&u->message), err);
         bytes = agx_str_skip(bytes, piece.len);
         u->sent += piece.len;
@@ -137,7 +137,7 @@ int agx_upload_end(struct agx_upload *u, struct agx_buf *answer, struct agx_erro
     }
     if (r < 0)
         return r;
-    return agx_buf_append(answer, message) < 0 ? agx_cli_no_memory(err) : finish(u, err);
+    return agx_buf_append(answer, message) < 0 ? agx_error_no_memory(err) : finish(u, err);
 }
 
 void agx_upload_done(struct agx_upload *u)

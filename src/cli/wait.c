@@ -28,7 +28,7 @@ static int start(struct agx_ctl *ctl, const struct agx_wait *w, const struct agx
     };
 
     if (agx_wait_sandbox_encode(&request, &q) < 0)
-        return agx_cli_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_ctl_start(ctl, AGX_METHOD_WAIT_SANDBOX, &request, ret_reply, err);
 }
 

@@ -159,11 +159,6 @@ static int write_request(struct agx_call *call, const struct agx_call_request *q
     return agx_mp_writer_end(&w, err);
 }
 
-static int no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a call");
-}
-
 /* A call in the session's lists, with its request written; nothing stays behind on failure. */
 static int new_call(struct agx_session *s, const struct agx_call_request *q, struct agx_call **ret,
                     struct agx_error **err)
@@ -172,7 +167,7 @@ static int new_call(struct agx_session *s, const struct agx_call_request *q, str
     int r;
 
     if (!call)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     call->session = s;
     call->kind = q->kind;
     call->user = q->user;
@@ -189,10 +184,10 @@ static int new_call(struct agx_session *s, const struct agx_call_request *q, str
     call->target = agx_str_dup(q->target);
     r = call->target && agx_map_put(&s->by_id, agx_str_from(call->id), call, NULL) == 0
             ? write_request(call, q, err)
-            : no_memory(err);
+            : agx_error_no_memory(err);
     if (r == 0 && q->timeout_ms > 0 &&
         agx_heap_put(&s->deadlines, &call->deadline, s->now + q->timeout_ms) < 0)
-        r = no_memory(err);
+        r = agx_error_no_memory(err);
     if (r < 0)
         agx_session_drop_call(call);
     else
@@ -362,7 +357,7 @@ static int queue_input(struct agx_call *call, struct agx_str bytes, bool end,
     struct agx_item *item = agx_item_new(bytes, call->in_seq + 1);
 
     if (!item)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     item->end = end;
     call->in_seq++;
     agx_items_push(&call->kept, item);

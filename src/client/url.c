@@ -10,11 +10,6 @@ static int bad(struct agx_error **err, const char *text, const char *why)
                          "address '%s': %s; write unix:///path or http://host:port", text, why);
 }
 
-static int no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for an address");
-}
-
 /* Letters that a host name or an address can have; nothing that could end a header. */
 static bool is_host(struct agx_str s)
 {
@@ -69,7 +64,7 @@ static int parse_http(const char *text, struct agx_str rest, struct agx_url *ret
     ret->host = agx_str_dup(host);
     ret->port = agx_str_dup(port);
     ret->authority = agx_str_dup(authority);
-    return ret->host && ret->port && ret->authority ? 0 : no_memory(err);
+    return ret->host && ret->port && ret->authority ? 0 : agx_error_no_memory(err);
 }
 
 int agx_url_parse(const char *text, struct agx_url *ret, struct agx_error **err)
@@ -81,7 +76,7 @@ int agx_url_parse(const char *text, struct agx_url *ret, struct agx_error **err)
     if (agx_str_starts(s, AGX_STR("unix:///"))) {
         u.path = agx_str_dup(agx_str_skip(s, sizeof("unix://") - 1));
         u.authority = agx_str_dup(AGX_STR("localhost"));
-        r = u.path && u.authority ? 0 : no_memory(err);
+        r = u.path && u.authority ? 0 : agx_error_no_memory(err);
     } else if (agx_str_starts(s, AGX_STR("http://"))) {
         r = parse_http(text, agx_str_skip(s, sizeof("http://") - 1), &u, err);
     } else if (agx_str_starts(s, AGX_STR("https://"))) {

@@ -375,7 +375,7 @@ static int add_pattern(struct agx_ignore *i, struct agx_str text, bool negated,
     r = agx_text_grow((void **)&i->items, i->len, sizeof(p), err);
     if (!p.text || !p.tokens || r < 0) {
         pattern_done(&p);
-        return r < 0 ? r : agx_text_no_memory(err);
+        return r < 0 ? r : agx_error_no_memory(err);
     }
     text.ptr = p.text;
     if (i->globs ? read_glob(&p, text) : read_line(&p, text))
@@ -410,7 +410,7 @@ int agx_ignore_new_globs(const struct agx_words *globs, struct agx_ignore **ret_
     int r = 0;
 
     if (!i)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     i->globs = true;
     for (size_t k = 0; r == 0 && k < globs->len; k++)
         if (*globs->items[k])
@@ -428,7 +428,7 @@ int agx_ignore_new_lines(struct agx_str content, struct agx_ignore **ret_ignore,
     int r = 0;
 
     if (!i)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     while (r == 0 && agx_str_split(&content, '\n', &line))
         r = add_line(i, line, err);
     if (r == 0)

@@ -115,7 +115,7 @@ static int bad(struct agx_str text, const char *why, struct agx_error **err)
 static int set(char **slot, struct agx_str value, struct agx_error **err)
 {
     *slot = agx_str_dup(value);
-    return *slot ? 0 : agx_text_no_memory(err);
+    return *slot ? 0 : agx_error_no_memory(err);
 }
 
 /* Registry and path of a name without tag and digest. */
@@ -139,7 +139,7 @@ static int take_name(struct agx_imageref *r, struct agx_str text, struct agx_str
                    err);
     if (asprintf(&r->path, "%s%.*s", is_short ? "library/" : "", AGX_STR_ARG(path)) < 0) {
         r->path = NULL;
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     }
     if (strlen(r->path) > NAME_MAX_BYTES)
         return bad(text, "the name is longer than 255 bytes", err);

@@ -41,7 +41,7 @@ int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
                              AGX_PAIRS_MAX);
     v = agx_str_dup(value);
     if (!v)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     if (found) {
         free(p->items[at].value);
         p->items[at].value = AGX_TAKE_PTR(v);
@@ -49,7 +49,7 @@ int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
     }
     k = agx_str_dup(key);
     if (!k)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     r = agx_text_grow((void **)&p->items, p->len, sizeof(*p->items), err);
     if (r < 0)
         return r;

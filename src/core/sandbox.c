@@ -92,7 +92,7 @@ int agx_sandbox_init(struct agx_sandbox *sb, const char *id, struct agx_spec *ta
     if (r == 0 && made.life.companions_len > 0) {
         made.life.companions = calloc(made.life.companions_len, sizeof(*made.life.companions));
         if (!made.life.companions)
-            r = agx_text_no_memory(err);
+            r = agx_error_no_memory(err);
     }
     if (r < 0) {
         agx_sandbox_done(&made);
@@ -129,7 +129,7 @@ int agx_life_copy(struct agx_life *to, const struct agx_life *from, struct agx_e
         if (copy.companions)
             memcpy(copy.companions, from->companions, from->companions_len);
         else
-            r = agx_text_no_memory(err);
+            r = agx_error_no_memory(err);
     }
     if (r == 0)
         *to = copy;

@@ -47,7 +47,7 @@ int agx_spec_clean_path(const char *path, char **ret, struct agx_error **err)
     char *out = malloc(strlen(path) + 2);
 
     if (!out)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     while (*path) {
         struct agx_str part = agx_str_from(path);
 
@@ -83,7 +83,7 @@ static int expand(char **slot, const char *home, struct agx_error **err)
 
         joined = malloc(size);
         if (!joined)
-            return agx_text_no_memory(err);
+            return agx_error_no_memory(err);
         (void)snprintf(joined, size, "%s%s", home, *slot + 1);
     }
     r = agx_spec_clean_path(joined ? joined : *slot, &clean, err);

@@ -66,7 +66,7 @@ static int read_text(struct reader *r, const struct agx_yaml_node *n, void *to)
     if (rc < 0)
         return rc;
     copy = agx_str_dup(s);
-    return copy ? agx_text_set(to, copy, r->walk.err) : agx_text_no_memory(r->walk.err);
+    return copy ? agx_text_set(to, copy, r->walk.err) : agx_error_no_memory(r->walk.err);
 }
 
 static int read_bool(struct reader *r, const struct agx_yaml_node *n, void *to)

@@ -4,11 +4,6 @@
 #include "base/limits.h"
 #include "base/banned.h"
 
-int agx_text_no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
-}
-
 int agx_text_cut(struct agx_str s, size_t max)
 {
     if (s.len <= max)
@@ -34,7 +29,7 @@ int agx_text_set(char **slot, const char *value, struct agx_error **err)
     if (value && *value) {
         copy = strdup(value);
         if (!copy)
-            return agx_text_no_memory(err);
+            return agx_error_no_memory(err);
     }
     free(*slot);
     *slot = copy;
@@ -49,7 +44,7 @@ int agx_text_grow(void **items, size_t len, size_t size, struct agx_error **err)
         return 0; /* room was made at the last power of two */
     more = realloc(*items, (len > 0 ? 2 * len : 1) * size);
     if (!more)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     *items = more;
     return 0;
 }
@@ -67,7 +62,7 @@ int agx_words_add(struct agx_words *w, struct agx_str word, struct agx_error **e
         return r;
     copy = agx_str_dup(word);
     if (!copy)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     w->items[w->len++] = copy;
     return 0;
 }

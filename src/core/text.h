@@ -32,9 +32,6 @@ int agx_text_cut(struct agx_str s, size_t max);
  * character, by which a terminal could be told something else. */
 struct agx_str agx_text_shown(struct agx_str s, size_t max);
 
-/* -AGX_RESOURCE_EXHAUSTED with the words that all of core uses for it. */
-int agx_text_no_memory(struct agx_error **err);
-
 /*
  * Makes room for one more element of `size` bytes in an array of `len`, which may be NULL. An array
  * grows when its length is a power of two, so that no field for its capacity is needed. Every such

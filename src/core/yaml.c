@@ -94,7 +94,7 @@ static int add_anchor(struct builder *b, const yaml_char_t *anchor, uint32_t nod
         return r;
     name = strdup((const char *)anchor);
     if (!name)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     b->anchors[b->anchors_len++] = (struct anchor){ name, node };
     return 0;
 }
@@ -141,7 +141,7 @@ static int add_scalar(struct builder *b, const yaml_event_t *e, struct agx_error
     if (agx_str_find(text, '\0') < text.len)
         return bad(node.line, "a NUL character is not allowed", err);
     if (agx_buf_append(&b->y->text, text) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     r = add_node(b, node, &at, err);
     return r < 0 ? r : add_anchor(b, e->data.scalar.anchor, at, err);
 }
@@ -183,7 +183,7 @@ static int check_keys(const struct agx_yaml *y, const struct level *l, struct ag
 
     assert(y->nodes); /* the mapping itself is one of them */
     if (count > 0 && !keys)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     for (uint32_t at = y->nodes[l->node].first; at && n < count;
          at = y->nodes[y->nodes[at].next].next) {
         const struct agx_yaml_node *k = agx_yaml_node(y, at);
@@ -234,7 +234,7 @@ static int take_event(struct builder *b, const yaml_event_t *e, struct agx_error
 static int parser_error(const yaml_parser_t *parser, struct agx_error **err)
 {
     if (parser->error == YAML_MEMORY_ERROR)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "line %zu: %s", parser->problem_mark.line + 1,
                          parser->problem ? parser->problem : "not YAML");
 }
@@ -245,7 +245,7 @@ static int parse(struct builder *b, struct agx_str bytes, struct agx_error **err
     int r = 0;
 
     if (!yaml_parser_initialize(&parser))
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes.ptr, bytes.len);
     while (r == 0 && !b->done) {

@@ -41,7 +41,7 @@ static int split_registries(const char *text, struct agx_words *words, const cha
         return r;
     array = calloc(words->len + 1, sizeof(*array));
     if (!array)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     for (size_t i = 0; i < words->len; i++)
         array[i] = words->items[i];
     *ret_array = array;

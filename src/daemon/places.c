@@ -13,7 +13,7 @@ static int beside(char **ret, const char *path, const char *suffix, struct agx_e
     if (asprintf(ret, "%s%s", path, suffix) >= 0)
         return 0;
     *ret = NULL;
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a path");
+    return agx_error_no_memory(err);
 }
 
 /* The directory that `path` is in; the root directory keeps its slash. */

@@ -25,7 +25,7 @@ static int load_row(void *user, struct agx_str key, struct agx_str value, struct
     struct agx_writable dir = { .path = path };
 
     if (!path)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     if (key.len != KEY_SIZE || path[0] != '/')
         return agx_error_set(err, AGX_DATA_LOSS, "a writable directory in the store is none");
     dir.id = (struct agx_file_id){ get_number(key, 0), get_number(key, 1), get_number(key, 2) };

@@ -126,7 +126,7 @@ static int index_add(struct index *x, struct agx_tarstream *t, struct archive_en
         return 0;
     m = calloc(1, sizeof(*m));
     if (!m)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     m->offset = agx_tarstream_offset(t);
     m->size = (uint64_t)AGX_MAX(archive_entry_size(e), 0);
     if (symlink || hardlink)
@@ -206,7 +206,7 @@ int index_text(const struct index *x, struct agx_str name, char **ret_text, stru
     if (r < 0)
         return agx_error_wrap(err, r, "read '%.*s' of the archive", AGX_STR_ARG(name));
     *ret_text = agx_buf_take_cstr(&text);
-    return *ret_text ? 0 : agx_text_no_memory(err);
+    return *ret_text ? 0 : agx_error_no_memory(err);
 }
 
 /* Writes the plain tar to a file without a name. */
@@ -259,7 +259,7 @@ int imagefile_set_config(struct agx_imagefile_image *i, char **take_config, stru
         return r;
     i->layers = calloc(i->diff_ids.len + 1, sizeof(*i->layers));
     if (!i->layers)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     i->config = AGX_TAKE_PTR(*take_config);
     return 0;
 }
@@ -291,7 +291,7 @@ static int read_rootfs(struct agx_imagefile *a, const struct index *x, struct ag
                  "{\"architecture\":\"%s\",\"os\":\"linux\",\"config\":{},"
                  "\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"%s\"]}}",
                  agx_platform_here.architecture, x->digest) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     r = imagefile_set_config(i, &config, err);
     if (r == 0)
         i->layers[0] = (struct agx_imagefile_layer){ .place = { .fd = x->p->fd }, .size = x->size };

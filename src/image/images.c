@@ -73,7 +73,7 @@ int images_resolve(struct agx_images *s, struct agx_str ref, struct agx_image **
         return n;
     name = agx_imageref_text(&r);
     if (!name)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     found = agx_map_get(&s->names, agx_str_from(name));
     if (found)
         *ret_name = AGX_TAKE_PTR(name);

@@ -186,11 +186,11 @@ int images_put(struct agx_images *s, struct agx_image *i, struct agx_error **err
     int r = agx_map_put(&s->images, agx_str_from(i->id), i, NULL);
 
     if (r < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     hold_layers(s, i, 1);
     for (size_t k = 0; r == 0 && k < i->names.len; k++)
         r = agx_map_put(&s->names, agx_str_from(i->names.items[k]), i, NULL);
-    return r < 0 ? agx_text_no_memory(err) : 0;
+    return r < 0 ? agx_error_no_memory(err) : 0;
 }
 
 void images_take(struct agx_images *s, struct agx_image *i)
@@ -218,7 +218,7 @@ int images_name(struct agx_images *s, struct agx_image *i, const char *name, str
     int r = agx_words_add(&i->names, agx_str_from(name), err);
 
     if (r == 0 && agx_map_put(&s->names, agx_str_from(name), i, NULL) < 0)
-        r = agx_text_no_memory(err);
+        r = agx_error_no_memory(err);
     return r;
 }
 
@@ -372,7 +372,7 @@ static int load_refs(struct agx_images *s, json_t **ret_refs, struct agx_error *
     if (why->code == AGX_NOT_FOUND) { /* a new store */
         agx_error_free(why);
         *ret_refs = json_pack("{s:i,s:{}}", "version", REFS_VERSION, "images");
-        return *ret_refs ? 0 : agx_text_no_memory(err);
+        return *ret_refs ? 0 : agx_error_no_memory(err);
     }
     (void)snprintf(aside, sizeof(aside), "refs.json.damaged-%" PRId64, agx_clock_wall_ns());
     (void)!renameat(s->dirfd, "refs.json", s->dirfd, aside);

@@ -147,7 +147,7 @@ static int add_new(struct add_op *op, struct agx_error **err)
     c->config_text = agx_str_dup(op->config);
     if (!c->config_text ||
         asprintf(&c->config_path, "configs/%s", agx_digest_file(op->image->id, file)) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return 0;
 }
 
@@ -169,7 +169,7 @@ static int add_begin(struct change *c, struct agx_error **err)
         return r;
     if (op->digest[0] && op->is_new &&
         asprintf(&c->manifest_path, "manifests/%s", agx_digest_file(op->digest, file)) < 0)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return images_write_refs(c->s, op->image, op->name, &c->refs, err);
 }
 
@@ -212,7 +212,7 @@ int images_whole_name(struct agx_str text, char **ret_name, struct agx_error **e
         r = agx_error_set(err, AGX_INVALID_ARGUMENT, "'%.*s' cannot be the name of an image",
                           AGX_STR_ARG(text));
     else if (!(*ret_name = agx_imageref_text(&ref)))
-        r = agx_text_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_imageref_done(&ref);
     return r;
 }
@@ -233,7 +233,7 @@ int agx_intake_image(struct agx_intake *in, const struct agx_intake_image *parts
     if (parts->manifest.len > 0)
         manifest = agx_str_dup(parts->manifest);
     if (!config || (parts->manifest.len > 0 && !manifest))
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     if (manifest && (r = agx_digest_of(parts->manifest, digest, err)) < 0)
         return r;
     op = agx_new(struct add_op);

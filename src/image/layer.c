@@ -21,7 +21,7 @@ int layer_add(struct agx_images *s, const char *diff_id, enum layer_state state,
     l->state = state;
     if (agx_map_put(&s->layers, agx_str_from(diff_id), l, NULL) < 0) {
         free(l);
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     }
     *ret_layer = l;
     return 0;

@@ -59,11 +59,6 @@ static struct agx_str shown(const char *s)
     return agx_text_shown(agx_str_from(s), MEDIA_TYPE_MAX);
 }
 
-static int no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "read a manifest: out of memory");
-}
-
 static const char *member(const json_t *object, const char *name)
 {
     return agx_text(json_string_value(json_object_get(object, name)));
@@ -86,7 +81,7 @@ static int parse_descriptor(struct agx_descriptor *d, const json_t *value, const
     d->size = (uint64_t)size;
     d->digest = agx_str_dup(digest);
     d->media_type = type.len > 0 ? agx_str_dup(type) : NULL;
-    return d->digest && (d->media_type || type.len == 0) ? 0 : no_memory(err);
+    return d->digest && (d->media_type || type.len == 0) ? 0 : agx_error_no_memory(err);
 }
 
 /* ---- an index ---- */
@@ -205,7 +200,7 @@ static int parse_layers(struct agx_manifest *m, const json_t *layers, struct agx
                              AGX_IMAGE_LAYERS_MAX);
     m->layers = calloc(n + 1, sizeof(*m->layers));
     if (!m->layers)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     while (m->n_layers < n) {
         size_t i = m->n_layers++;
 

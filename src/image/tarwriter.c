@@ -10,11 +10,6 @@
 
 #include "base/banned.h"
 
-int agx_tarwriter_no_memory(struct agx_error **err)
-{
-    return agx_error_errno(err, ENOMEM, "write a tar");
-}
-
 /* What the library's answer means. A warning is about what a tar cannot say of an entry. */
 static int check(struct agx_tarwriter *w, ssize_t answer, const char *what, struct agx_error **err)
 {
@@ -29,7 +24,7 @@ static int check(struct agx_tarwriter *w, ssize_t answer, const char *what, stru
     if (answer >= ARCHIVE_WARN)
         return 0;
     if (archive_errno(w->tar) == ENOMEM)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     text = archive_error_string(w->tar);
     return agx_error_set(err, AGX_INTERNAL, "write '%s' to a tar: %s", what,
                          text ? text : "it fails");
@@ -52,7 +47,7 @@ int agx_tarwriter_open(struct agx_tarwriter *w, const struct agx_tarwriter_param
     w->tar = archive_write_new();
     w->links = archive_entry_linkresolver_new();
     if (!w->tar || !w->links)
-        return agx_tarwriter_no_memory(err);
+        return agx_error_no_memory(err);
     archive_entry_linkresolver_set_strategy(w->links, ARCHIVE_FORMAT_TAR_PAX_RESTRICTED);
     if (archive_write_set_format_pax_restricted(w->tar) != ARCHIVE_OK ||
         archive_write_set_options(w->tar, "pax:xattrheader=SCHILY") != ARCHIVE_OK ||

@@ -53,7 +53,6 @@ int agx_tarwriter_close(struct agx_tarwriter *w, struct agx_error **err) AGX_MUS
 /* Without close there is no end of the tar. */
 void agx_tarwriter_done(struct agx_tarwriter *w);
 
-int agx_tarwriter_no_memory(struct agx_error **err);
 static inline void agx_tar_entry_freep(struct archive_entry **e)
 {
     archive_entry_free(*e);

@@ -65,7 +65,7 @@ static int view_images(struct agx_unpack *u, const images_pb *m, struct agx_imag
         return 0;
     v->items = calloc(m->n_images, sizeof(*v->items));
     if (!v->items)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     while (r == 0 && v->len < m->n_images) {
         r = view_image(u, m->images[v->len], &v->items[v->len]);
         v->len += r == 0;

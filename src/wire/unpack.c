@@ -73,7 +73,7 @@ int agx_unpack_id(struct agx_unpack *u, const char *value, char **ret)
     char *copy = strdup(agx_text(value));
 
     if (!copy)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     *ret = copy;
     return 0;
 }
@@ -88,7 +88,7 @@ int agx_unpack_bytes(struct agx_unpack *u, const ProtobufCBinaryData *value, str
     struct agx_buf copy = AGX_BUF_INIT(value->len);
 
     if (agx_buf_append(&copy, agx_str_bytes(value->data, value->len)) < 0)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     *ret = copy;
     return 0;
 }

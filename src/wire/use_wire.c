@@ -90,7 +90,7 @@ static int view_answer(struct agx_unpack *u, const answer_pb *m, struct agx_use_
         return r;
     v->companions = calloc(m->n_companions, sizeof(*v->companions));
     if (!v->companions)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     for (; r == 0 && v->companions_len < m->n_companions; v->companions_len += r == 0) {
         struct agx_companion_use *c = &v->companions[v->companions_len];
 

@@ -81,7 +81,7 @@ static int view_page(struct agx_unpack *u, const Agentix__V1__ListSandboxesRespo
         return r;
     v->items = calloc(m->n_sandboxes, sizeof(*v->items));
     if (!v->items)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     while (r == 0 && v->len < m->n_sandboxes) {
         r = view_handle(u, m->sandboxes[v->len], &v->items[v->len]);
         v->len += r == 0;
@@ -179,7 +179,7 @@ static int view_execs(struct agx_unpack *u, const Agbox__V1__ListActiveExecsResp
         return 0;
     v->items = calloc(m->n_execs, sizeof(*v->items));
     if (!v->items)
-        return agx_text_no_memory(u->err);
+        return agx_error_no_memory(u->err);
     while (r == 0 && v->len < m->n_execs) {
         r = view_exec(u, m->execs[v->len], &v->items[v->len]);
         v->len += r == 0;

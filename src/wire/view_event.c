@@ -242,7 +242,7 @@ int agx_backup_view_decode(struct agx_str bytes, struct agx_buf *out, struct agx
     agx_unpack_init(&u, AGX_INTERNAL, err);
     r = agx_unpack_message(&u, &agentix__v1__backup_response__descriptor, bytes, &m);
     if (r == 0 && agx_buf_append(out, agx_str_bytes(m->data.data, m->data.len)) < 0)
-        r = agx_text_no_memory(err);
+        r = agx_error_no_memory(err);
     agx_unpack_done(&u);
     return r;
 }

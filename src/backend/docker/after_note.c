@@ -83,7 +83,7 @@ int agx_after_note_write(const char *state_dir, const char *sandbox_id, size_t p
     if (dir < 0)
         return dir;
     if (!note)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     (void)snprintf(name, sizeof(name), "%zu", place);
     (void)snprintf(fresh, sizeof(fresh), "%zu.new", place);
     r = agx_json_write(note, &text, err);

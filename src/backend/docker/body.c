@@ -54,7 +54,7 @@ static json_t *words_new(const struct agx_words *words)
 static int finish(int bad, json_t **body, json_t **ret_body, struct agx_error **err)
 {
     if (bad)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     *ret_body = AGX_TAKE_PTR(*body);
     return 0;
 }

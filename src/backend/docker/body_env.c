@@ -36,7 +36,7 @@ static int set_env_groups(struct agx_pairs *envs, const struct agx_docker_primar
     if (p->gpu_groups_len == 0)
         return 0;
     if (!agx_docker_body_print_groups(p, &list))
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_pairs_set(envs, AGX_STR(GROUPS_ENV), agx_buf_peek(&list), err);
 }
 

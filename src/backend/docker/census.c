@@ -53,7 +53,7 @@ int agx_docker_census_ask(struct agx_step *s, const char *sandbox_id, bool netwo
     int r;
 
     if (!filters)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     q.request.what = "list containers";
     q.path = agx_docker_path("/containers/json?all=1&filters=%s", filters);
     r = agx_docker_ask(s, &q, err);

@@ -172,7 +172,7 @@ static int compare(struct agx_docker_box *box, const json_t *inspect, const stru
 
     box->inspect = json_deep_copy(inspect);
     if (!box->inspect)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     agx_attend_expect(box->attend);
     box->pid = 0; /* the comparison itself finds that it is gone */
     return agx_docker_compare_start(box, &params, on_compared, &box->comparing, err);

@@ -229,7 +229,7 @@ static int engexec_send(struct agx_initlink *base, const struct agx_init_msg *m,
     if (!c)
         c = agx_engexec_cmd_new(x, m->id);
     if (!c)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a command");
+        return agx_error_no_memory(err);
     if (m->kind == AGX_INIT_START && c->state == ENGEXEC_NONE)
         agx_engexec_cmd_start(c, m);
     else if (m->kind == AGX_INIT_START || m->kind == AGX_INIT_QUERY)

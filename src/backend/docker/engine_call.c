@@ -204,7 +204,7 @@ static int go(struct docker_wait *w, struct agx_error **err)
     int r;
 
     if (!path)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
+        return agx_error_no_memory(err);
     if (c->body.len > 0)
         headers[n++] = "Content-Type: application/json";
     if (c->read)

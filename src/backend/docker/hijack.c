@@ -203,7 +203,7 @@ static int go(struct docker_wait *w, struct agx_error **err)
     int r;
 
     if (!path)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
+        return agx_error_no_memory(err);
     r = agx_duplex_open(w->engine->fetch, &q, &duplex_ops, h, &h->duplex, err);
     agx_buf_done(&h->body);
     if (r == 0 && (r = catch_up(h, err)) < 0)

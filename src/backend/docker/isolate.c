@@ -87,7 +87,7 @@ int agx_docker_egress_text(const struct agx_spec *spec, char **ret, struct agx_e
     if (r < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "egress: the list is too long");
     *ret = agx_str_dup(agx_buf_peek(&text));
-    return *ret ? 0 : agx_text_no_memory(err);
+    return *ret ? 0 : agx_error_no_memory(err);
 }
 
 /* A name of its own for the bridge, so that its rules can stand before it does. */
@@ -279,7 +279,7 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
     _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), NULL);
-    int r = !filters ? agx_text_no_memory(err)
+    int r = !filters ? agx_error_no_memory(err)
                      : agx_docker_ask(s,
                                       &(struct agx_docker_question){
                                           .request = { .method = "GET", .what = "list networks" },

@@ -123,7 +123,7 @@ int agx_docker_names_init(struct agx_docker_names *n, const struct agx_docker_ma
     if (fill_names(n, m->compat, sandbox))
         return 0;
     agx_docker_names_done(n);
-    return agx_text_no_memory(err);
+    return agx_error_no_memory(err);
 }
 
 void agx_docker_names_done(struct agx_docker_names *n)
@@ -204,7 +204,7 @@ int agx_docker_labels_new(const struct agx_docker_maker *m, const struct agx_doc
         bad |= put(labels, m->compat ? PEER_PREFIX "user." : PREFIX "user.", p->key, p->value);
     }
     if (bad)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     *ret_labels = AGX_TAKE_PTR(labels);
     return 0;
 }

@@ -20,7 +20,7 @@ static int extend(char **list, const struct agx_words *entries, struct agx_error
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "egress: the list is too long");
     whole = agx_str_dup(agx_buf_peek(&text));
     if (!whole)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     free(*list);
     *list = whole;
     return 0;

@@ -25,7 +25,7 @@ static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
                               "Aliases", companions[part - 1].name);
 
     if (!body)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_docker_ask(
         &up->task.step,
         &(struct agx_docker_question){
@@ -54,7 +54,7 @@ static int leave(struct agx_docker_up *up, size_t part, struct agx_error **err)
         json_pack("{s:s, s:b}", "Container", up->parts[part].id, "Force", 1);
 
     if (!body)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     return agx_docker_ask(
         &up->task.step,
         &(struct agx_docker_question){

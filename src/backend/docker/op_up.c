@@ -135,7 +135,7 @@ static int take_list(struct agx_docker_up *up, const json_t *network, struct agx
         return 0;
     list = agx_str_dup(agx_str_from(of.egress)); /* also one without entries */
     if (!list)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     free(up->egress);
     up->egress = list;
     return 0;

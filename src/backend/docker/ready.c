@@ -65,7 +65,7 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
     int r;
 
     if (!filters)
-        return agx_step_wait(s, agx_text_no_memory(err), READY_SWEEP, err);
+        return agx_step_wait(s, agx_error_no_memory(err), READY_SWEEP, err);
     q.request.what = "list networks";
     q.path = agx_docker_path("/networks?filters=%s", filters);
     r = agx_docker_ask(s, &q, err);

@@ -21,11 +21,6 @@ static const char *set(const char *value)
     return value && *value ? value : NULL;
 }
 
-static int no_memory(struct agx_error **err)
-{
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "find the Docker Engine: out of memory");
-}
-
 AGX_PRINTF(2, 3) static int print(char **ret, const char *fmt, ...)
 {
     va_list ap;
@@ -68,7 +63,7 @@ static int use_tcp(struct agx_docker_where *w, const char *rest, bool tls, struc
     if (strcmp(path, "/") == 0)
         path = "";
     if (print(&w->base, "%s://%.*s%s%s", tls ? "https" : "http", AGX_STR_ARG(host), port, path) < 0)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     return 0;
 }
 
@@ -78,7 +73,7 @@ static int use_host(struct agx_docker_where *w, const char *host, bool tls, stru
 
     w->host = strdup(host);
     if (!w->host)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     if (agx_str_starts(h, AGX_STR("unix://"))) {
         const char *path = host + strlen("unix://");
 
@@ -87,7 +82,7 @@ static int use_host(struct agx_docker_where *w, const char *host, bool tls, stru
                                  "Docker host '%s': the socket's path must be absolute", host);
         w->is_local = true;
         if (print(&w->unix_socket, "%s", path) < 0 || print(&w->base, SOCKET_BASE) < 0)
-            return no_memory(err);
+            return agx_error_no_memory(err);
         return 0;
     }
     if (agx_str_starts(h, AGX_STR("tcp://")))
@@ -104,7 +99,7 @@ static int use_host(struct agx_docker_where *w, const char *host, bool tls, stru
 static int use_file(char **slot, const char *dir, const char *name, struct agx_error **err)
 {
     if (print(slot, "%s/%s", dir, name) < 0)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     if (access(*slot, F_OK) < 0) {
         free(*slot);
         *slot = NULL;
@@ -170,7 +165,7 @@ static int find_context(const struct agx_docker_env *env, const char *config, ch
     *ret_name = NULL;
     if (!name && config) {
         if (print(&path, "%s/config.json", config) < 0)
-            return no_memory(err);
+            return agx_error_no_memory(err);
         r = read_json(path, &json, err);
         if (r < 0)
             return r;
@@ -178,7 +173,7 @@ static int find_context(const struct agx_docker_env *env, const char *config, ch
     }
     if (!name || strcmp(name, "default") == 0)
         return 0;
-    return print(ret_name, "%s", name) < 0 ? no_memory(err) : 0;
+    return print(ret_name, "%s", name) < 0 ? agx_error_no_memory(err) : 0;
 }
 
 static int use_context(struct agx_docker_where *w, const char *config, const char *name,
@@ -201,7 +196,7 @@ static int use_context(struct agx_docker_where *w, const char *config, const cha
         return r;
     if (print(&path, "%s/contexts/meta/%s/meta.json", config, id) < 0 ||
         print(&tls_dir, "%s/contexts/tls/%s/docker", config, id) < 0)
-        return no_memory(err);
+        return agx_error_no_memory(err);
     r = read_json(path, &json, err);
     if (r < 0)
         return agx_error_wrap(err, r, "Docker context '%s'", name);

@@ -50,8 +50,7 @@ int agx_cgroups_open(const struct agx_cgroups_config *config, struct agx_cgroups
 {
     struct agx_cgroup_mounts *found = calloc(1, sizeof(*found));
     struct agx_cgroups *g = calloc(1, sizeof(*g));
-    int r = found && g ? agx_cgroup_find(found, err)
-                       : agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
+    int r = found && g ? agx_cgroup_find(found, err) : agx_error_no_memory(err);
 
     if (r >= 0) {
         g->version = found->version;
@@ -76,7 +75,7 @@ int agx_cgroups_open_none(struct agx_cgroups **ret_groups, struct agx_error **er
     struct agx_cgroups *g = calloc(1, sizeof(*g));
 
     if (!g)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
+        return agx_error_no_memory(err);
     *ret_groups = g;
     return 0;
 }

@@ -207,7 +207,7 @@ static int run_read(struct agx_job *j, struct agx_error **err)
         x->n++;
         r = agx_text_set(&it->id, ids.items[i], err);
         if (r == 0 && read_item(x, it) < 0)
-            r = agx_text_no_memory(err);
+            r = agx_error_no_memory(err);
     }
     return r < 0 ? r : clear_groups(x, err);
 }

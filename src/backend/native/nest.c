@@ -450,7 +450,7 @@ int agx_nests_open(struct agx_loop *l, const struct agx_nests_config *config,
     s->maker->init_path = agx_str_dup(agx_str_from(config->init_path));
     (void)snprintf(s->maker->alias, sizeof(s->maker->alias), "agentix-%.*s", INSTANCE_SHOWN,
                    config->instance);
-    r = s->maker->init_path ? open_parts(s, config, err) : agx_text_no_memory(err);
+    r = s->maker->init_path ? open_parts(s, config, err) : agx_error_no_memory(err);
     if (r < 0) {
         agx_nest_maker_done(s->maker);
         free(s->maker);

@@ -17,7 +17,7 @@ int agx_native_state_init(struct agx_native_state *s, const char *sandbox_id, si
     *s = (struct agx_native_state){ 0 };
     s->parts = calloc(n_parts, sizeof(*s->parts));
     if (!s->parts)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     s->n_parts = n_parts;
     r = agx_text_set(&s->sandbox_id, sandbox_id, err);
     if (r < 0)
@@ -66,7 +66,7 @@ int agx_native_state_set_ports(struct agx_native_state *s, const struct agx_port
     struct agx_port *copy = n > 0 ? calloc(n, sizeof(*copy)) : NULL;
 
     if (n > 0 && !copy)
-        return agx_text_no_memory(err);
+        return agx_error_no_memory(err);
     for (size_t i = 0; i < n; i++)
         copy[i] = ports[i];
     free(s->forwards);
@@ -199,7 +199,7 @@ int agx_native_state_print(const struct agx_native_state *s, struct agx_buf *out
     bad |= set_proc(object, "ports", &s->ports);
     bad |= set_ports(object, s);
     bad |= set_parts(object, s);
-    return bad ? agx_text_no_memory(err) : agx_json_write(object, out, err);
+    return bad ? agx_error_no_memory(err) : agx_json_write(object, out, err);
 }
 
 /* ---- reading ---- */

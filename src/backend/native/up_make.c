@@ -323,7 +323,7 @@ static int run_prepare(struct agx_job *j, struct agx_error **err)
     if (r == 0 && agx_resolv_needs_forward(&host, x->network))
         memcpy(x->dns, host.upstream, sizeof(x->dns));
     if (r == 0 && agx_resolv_write(&host, x->network, &x->state.egress, &resolv) < 0)
-        r = agx_text_no_memory(err);
+        r = agx_error_no_memory(err);
     for (size_t i = 0; r == 0 && i < x->state.n_parts; i++)
         r = x->parts[i].runs ? 0 : prepare_part(x, i, agx_buf_peek(&resolv), err);
     return r;
@@ -373,7 +373,7 @@ static int fill_part(struct prepare_job *x, size_t i, struct agx_error **err)
     if (r < 0)
         return r;
     (void)snprintf(p->hostname, sizeof(p->hostname), "%s\n", agx_etc_hostname(&etc, i, name));
-    return agx_etc_hosts(&etc, i, &p->hosts) < 0 ? agx_text_no_memory(err) : 0;
+    return agx_etc_hosts(&etc, i, &p->hosts) < 0 ? agx_error_no_memory(err) : 0;
 }
 
 static int start_prepare(struct agx_native_up *up, struct agx_error **err)
