@@ -1,14 +1,11 @@
 /*
- * after.c: what follows a create by itself: a companion becomes healthy, then its commands run in
- * the primary.
+ * after.c: the companions of a Docker sandbox, when they are healthy (backend/post_start.h).
  *
  *     HEALTH --> RUN, one command after the other --> done
  *       ^  |
  *       +--+  every AGX_DOCKER_HEALTH_MS, until its budget is used up
  *
- * As agents-sandbox has it, nobody waits for it and nobody is told: a failure ends it, and a stop
- * or delete of the sandbox cancels it. A resume does not run it again. A daemon that is started
- * goes on where the last one was (after_note.h).
+ * A daemon that is started goes on where the last one was (after_note.h).
  */
 #include "backend/docker/after.h"
 
@@ -16,25 +13,18 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
-
 #include "base/banned.h"
 
 enum { AFTER_DONE = AGX_OP_DONE, AFTER_HEALTH, AFTER_RUN };
 
 struct agx_docker_after {
-    struct agx_step step;
-    struct agx_docker_after *prev, *next; /* of the box */
-    struct agx_docker_box *box;           /* NULL: it went, or was stopped */
-    size_t place;                         /* of the companion, in the spec */
-    struct agx_after_note note;           /* as it is on disk */
-    uint64_t until_ms;
-    struct agx_backend_op *op;
+    struct agx_post_start post;
+    struct agx_after_note note; /* as it is on disk */
 };
 
 static struct agx_docker_after *after_of(struct agx_step *s)
 {
-    return container_of(s, struct agx_docker_after, step);
+    return container_of(agx_post_start_of(s), struct agx_docker_after, post);
 }
 
 /* ---- health ---- */
@@ -43,7 +33,7 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
 {
     const char *health =
         json_string_value(json_object_get(json_object_get(state, "Health"), "Status"));
-    struct agx_step *s = &x->step;
+    struct agx_step *s = &x->post.step;
 
     if (!json_is_true(json_object_get(state, "Running"))) {
         (void)agx_error_set(err, AGX_FAILED_PRECONDITION, "it does not run");
@@ -54,7 +44,7 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
             s->then = AFTER_RUN;
     } else if (strcmp(health, "healthy") == 0) {
         s->then = AFTER_RUN;
-    } else if (uv_now(agx_loop_uv(agx_docker_by(s)->base.loop)) >= x->until_ms) {
+    } else if (uv_now(agx_loop_uv(agx_docker_by(s)->base.loop)) >= x->post.until_ms) {
         (void)agx_error_set(err, AGX_DEADLINE_EXCEEDED, "it did not become healthy");
     } else {
         agx_step_pause(s, AGX_DOCKER_HEALTH_MS);
@@ -65,7 +55,7 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
 static bool may_answer_later(const struct agx_docker_after *x, const struct agx_error *error)
 {
     return (error->code == AGX_UNAVAILABLE || error->code == AGX_DEADLINE_EXCEEDED) &&
-           uv_now(agx_loop_uv(agx_docker_by(&x->step)->base.loop)) < x->until_ms;
+           uv_now(agx_loop_uv(agx_docker_by(&x->post.step)->base.loop)) < x->post.until_ms;
 }
 
 static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
@@ -99,86 +89,30 @@ static int enter_health(struct agx_op *op, struct agx_error **err)
 
 /* ---- commands ---- */
 
-static int write_note(const struct agx_docker_after *x, struct agx_error **err)
+static struct agx_docker_box *box_of(const struct agx_docker_after *x)
 {
-    return agx_after_note_write(agx_docker_by(&x->step)->state_dir, x->box->id, x->place, &x->note,
-                                err);
+    return container_of(x->post.all, struct agx_docker_box, afters);
 }
 
-static void on_ran(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
+static int write_note(struct agx_post_start *p, struct agx_error **err)
 {
-    struct agx_docker_after *x = user;
+    struct agx_docker_after *x = container_of(p, struct agx_docker_after, post);
 
-    x->op = NULL;
-    if (!error && exit_code != 0)
-        (void)agx_error_set(&error, AGX_FAILED_PRECONDITION, "exit code %" PRId32 ": %.*s",
-                            exit_code, AGX_STR_ARG(output));
-    x->note.next++;
-    x->note.begun = false;
-    if (!error && x->box)
-        (void)!write_note(x, &error);
-    agx_step_fail(&x->step, &error);
-    agx_step_arrive(&x->step);
+    x->note.next = p->at;
+    x->note.begun = p->begun;
+    return agx_after_note_write(agx_docker_by(&p->step)->state_dir, box_of(x)->id, p->place,
+                                &x->note, err);
 }
 
-/* One that a daemon before this one has begun is not begun again. */
-static int run_one(struct agx_docker_after *x, struct agx_error **err)
+static struct agx_attend *reach_primary(struct agx_post_start *p)
 {
-    const char *text = x->note.commands.items[x->note.next];
-    _cleanup_(agx_words_done) struct agx_words command = { 0 };
-    struct agx_attend_run run = { .command = &command,
-                                  .envs = &x->note.envs,
-                                  .adopt = x->note.begun };
-    char name[64];
-    int r;
+    struct agx_docker_box *box = box_of(container_of(p, struct agx_docker_after, post));
 
-    (void)snprintf(name, sizeof(name), "after-%zu-%zu", x->place, x->note.next);
-    run.name = name;
-    x->note.begun = true;
-    if ((!run.adopt && (r = write_note(x, err)) < 0) ||
-        (r = agx_words_add(&command, AGX_STR("sh"), err)) < 0 ||
-        (r = agx_words_add(&command, AGX_STR("-lc"), err)) < 0 ||
-        (r = agx_words_add(&command, agx_str_from(text), err)) < 0)
-        return r;
-    agx_docker_box_reach(x->box);
-    r = agx_attend_run(x->box->attend, &run, on_ran, x, &x->op, err);
-    if (r == 0)
-        agx_step_hold(&x->step);
-    return r;
-}
-
-static int enter_run(struct agx_op *op, struct agx_error **err)
-{
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_after *x = after_of(s);
-
-    if (!x->box || agx_docker_by(s)->base.closing || x->note.next == x->note.commands.len)
-        return agx_step_wait(s, 0, AFTER_DONE, err);
-    return agx_step_wait(s, run_one(x, err), AFTER_RUN, err);
+    agx_docker_box_reach(box);
+    return box->attend;
 }
 
 /* ---- the whole ---- */
-
-static void cancel_after(struct agx_step *s)
-{
-    struct agx_docker_after *x = after_of(s);
-
-    if (!x->op)
-        return;
-    agx_backend_abandon(x->op);
-    x->op = NULL;
-    agx_step_arrive(s);
-}
-
-static void leave_box(struct agx_docker_after *x)
-{
-    if (!x->box)
-        return;
-    *(x->prev ? &x->prev->next : &x->box->afters) = x->next;
-    if (x->next)
-        x->next->prev = x->prev;
-    x->box = NULL;
-}
 
 /* It is over, also by a failure; but a daemon that ends leaves it to the next one. */
 static void after_ended(struct agx_step *s, struct agx_error *error)
@@ -186,52 +120,47 @@ static void after_ended(struct agx_step *s, struct agx_error *error)
     struct agx_docker_after *x = after_of(s);
 
     if (error)
-        AGX_LOG(AGX_LOG_DEBUG, "docker.post_start_failed", AGX_F_UINT("companion", x->place),
+        AGX_LOG(AGX_LOG_DEBUG, "docker.post_start_failed", AGX_F_UINT("companion", x->post.place),
                 AGX_F_ERR(error));
     agx_error_free(error);
-    x->note.next = x->note.commands.len;
-    if (x->box && !agx_docker_by(s)->base.closing)
-        (void)!write_note(x, NULL); /* without it the next daemon finds the same failure */
-    leave_box(x);
+    x->post.at = x->note.commands.len;
+    if (!agx_post_start_is_over(&x->post))
+        (void)!write_note(&x->post, NULL); /* without it the next daemon finds the same failure */
+    agx_post_start_leave(&x->post);
     agx_after_note_done(&x->note);
     free(x);
 }
 
 static const struct agx_op_state after_states[] = {
     [AFTER_HEALTH] = { "health", enter_health, agx_step_cancel },
-    [AFTER_RUN] = { "run", enter_run, agx_step_cancel },
+    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_step_cancel },
 };
 
 static const struct agx_step_kind after_kind = {
     .op = { "docker-after", after_states, AGX_ARRAY_LEN(after_states), agx_step_finish },
-    .cancel = cancel_after,
+    .cancel = agx_post_start_cancel,
     .ended = after_ended,
 };
-
-static bool is_known(const struct agx_docker_box *box, size_t place)
-{
-    const struct agx_docker_after *x = box->afters;
-
-    while (x && x->place != place)
-        x = x->next;
-    return x != NULL;
-}
 
 /* Takes the note. */
 static void begin(struct agx_docker_box *box, size_t place, struct agx_after_note *note)
 {
     struct agx_docker_after *x = agx_new(struct agx_docker_after);
+    struct agx_backend *b = &box->docker->base;
 
     x->note = *note;
     *note = (struct agx_after_note){ 0 };
-    x->place = place;
-    x->until_ms = uv_now(agx_loop_uv(box->docker->base.loop)) + x->note.budget_ms;
-    x->box = box;
-    x->next = box->afters;
-    if (x->next)
-        x->next->prev = x;
-    box->afters = x;
-    agx_step_start(&x->step, &after_kind, &box->docker->steps, box->id, 0);
+    x->post = (struct agx_post_start){ .backend = b,
+                                       .all = &box->afters,
+                                       .place = place,
+                                       .commands = &x->note.commands,
+                                       .envs = &x->note.envs,
+                                       .at = x->note.next,
+                                       .begun = x->note.begun,
+                                       .until_ms = uv_now(agx_loop_uv(b->loop)) + x->note.budget_ms,
+                                       .note = write_note,
+                                       .primary = reach_primary };
+    agx_post_start_begin(&x->post, &after_kind, &box->docker->steps, box->id);
 }
 
 static int make_note(struct agx_after_note *n, const struct agx_companion *c, const char *container,
@@ -256,7 +185,7 @@ void agx_docker_after_start(struct agx_docker_box *box, const struct agx_compani
     struct agx_error *error = NULL;
     int r;
 
-    if (companion->post_start_on_primary.len == 0 || is_known(box, place))
+    if (companion->post_start_on_primary.len == 0 || agx_post_start_is_known(&box->afters, place))
         return;
     r = agx_after_note_read(dir, box->id, place, &note, NULL);
     if (r < 0 || strcmp(note.container, container) != 0) {
@@ -283,7 +212,7 @@ static void on_note(void *user, const char *sandbox_id, size_t place)
     if (agx_after_note_read(d->state_dir, sandbox_id, place, &note, NULL) < 0)
         return;
     if (note.next < note.commands.len && agx_docker_box_get(d, sandbox_id, &box, NULL) == 0 &&
-        !is_known(box, place))
+        !agx_post_start_is_known(&box->afters, place))
         begin(box, place, &note);
     agx_after_note_done(&note);
 }
@@ -295,11 +224,6 @@ void agx_docker_after_restore(struct agx_docker *d)
 
 void agx_docker_after_cancel(struct agx_docker_box *box)
 {
-    while (box->afters) {
-        struct agx_docker_after *x = box->afters;
-
-        leave_box(x);
-        agx_op_cancel(&x->step.op, AGX_CANCELLED);
-    }
+    agx_post_starts_cancel(&box->afters);
     (void)!agx_after_note_purge(box->docker->state_dir, box->id, NULL); /* a few bytes then */
 }

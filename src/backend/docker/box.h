@@ -4,10 +4,9 @@
 
 #include "backend/attend.h"
 #include "backend/docker/names.h"
+#include "backend/post_start.h"
 
 struct agx_docker;
-struct agx_docker_after;
-struct agx_step;
 struct agx_task;
 
 /*
@@ -26,12 +25,12 @@ struct agx_docker_box {
     struct agx_attend *attend;
     bool held; /* UP: its init waited for us */
     pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
-    struct agx_step *reach;          /* looks for its init */
-    struct agx_step *comparing;      /* UP: its mounts are compared; its init is taken after that */
-    json_t *inspect;                 /* ... and this is its primary, as the engine described it */
-    struct agx_error *other;         /* something else was mounted, for the operation */
-    struct agx_task *task;           /* what is done to it, also what was given up; or NULL */
-    struct agx_docker_after *afters; /* what its companions still have to do */
+    struct agx_step *reach;        /* looks for its init */
+    struct agx_step *comparing;    /* UP: its mounts are compared; its init is taken after that */
+    json_t *inspect;               /* ... and this is its primary, as the engine described it */
+    struct agx_error *other;       /* something else was mounted, for the operation */
+    struct agx_task *task;         /* what is done to it, also what was given up; or NULL */
+    struct agx_post_starts afters; /* what its companions still have to do */
 };
 
 /* The box of a sandbox; made when there is none. */

@@ -1,21 +1,18 @@
 /*
- * after.c: what follows a create by itself: a companion becomes healthy, then its commands run in
- * the primary.
+ * after.c: the companions of a native sandbox, when they are healthy (backend/post_start.h).
  *
  *     REST --> PROBE --> RUN, one command after the other --> done
  *       ^        |
  *       +--------+  not healthy yet, until its budget is used up
  *
- * As agents-sandbox has it, nobody waits for it and nobody is told: a failure ends it, and a stop
- * or delete of the sandbox cancels it. A resume does not run it again. The healthcheck is a command
- * in the companion, run by its init.
+ * The healthcheck is a command in the companion, run by its init. A daemon that is started begins
+ * none of it again.
  */
 #include "backend/native/native_internal.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/banned.h"
@@ -25,32 +22,29 @@ enum { AFTER_DONE = AGX_OP_DONE, AFTER_REST, AFTER_PROBE, AFTER_RUN };
 #define NS_PER_MS 1000000
 
 struct agx_native_after {
-    struct agx_step step;
-    struct agx_native_after *prev, *next; /* of the box */
-    struct agx_native_box *box;           /* NULL: it went */
+    struct agx_post_start post;
     struct agx_native *native;
     size_t part;
     struct agx_companion companion; /* a copy; its healthcheck is the one that counts */
     struct agx_attend *attend;      /* of the companion, for its healthcheck */
-    uint64_t begun_ms, until_ms;
+    uint64_t begun_ms;
     unsigned probes;
-    size_t at; /* the command that runs */
-    struct agx_backend_op *op;
 };
 
 static struct agx_native_after *after_of(struct agx_op *op)
 {
-    return container_of(agx_step_of(op), struct agx_native_after, step);
+    return container_of(agx_post_start_of(agx_step_of(op)), struct agx_native_after, post);
+}
+
+/* Not of one that is over. */
+static struct agx_native_box *box_of(const struct agx_native_after *x)
+{
+    return container_of(x->post.all, struct agx_native_box, afters);
 }
 
 static uint64_t now_ms(const struct agx_native_after *x)
 {
     return uv_now(agx_loop_uv(x->native->base.loop));
-}
-
-static bool is_over(const struct agx_native_after *x)
-{
-    return !x->box || x->native->base.closing;
 }
 
 /* ---- health ---- */
@@ -78,15 +72,15 @@ static int enter_rest(struct agx_op *op, struct agx_error **err)
     const struct agx_healthcheck *h = &x->companion.healthcheck;
     int r = 0;
 
-    if (!is_over(x) && !agx_native_part_runs(x->box, x->part))
+    if (!agx_post_start_is_over(&x->post) && !agx_native_part_runs(box_of(x), x->part))
         r = agx_error_set(err, AGX_FAILED_PRECONDITION, "it does not run");
     else if (h->set && strcmp(h->test.len > 0 ? h->test.items[0] : "NONE", "NONE") == 0)
         r = agx_error_set(err, AGX_FAILED_PRECONDITION, "it has no healthcheck");
-    else if (now_ms(x) >= x->until_ms && x->probes > 0)
+    else if (now_ms(x) >= x->post.until_ms && x->probes > 0)
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "it did not become healthy");
     if (r == 0 && h->set)
-        agx_step_pause(&x->step, rest_ms(x));
-    return agx_step_wait(&x->step, r, h->set ? AFTER_PROBE : AFTER_RUN, err);
+        agx_step_pause(&x->post.step, rest_ms(x));
+    return agx_step_wait(&x->post.step, r, h->set ? AFTER_PROBE : AFTER_RUN, err);
 }
 
 static void on_probed(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
@@ -94,11 +88,11 @@ static void on_probed(void *user, int32_t exit_code, struct agx_str output, stru
     struct agx_native_after *x = user;
 
     (void)output;
-    x->op = NULL;
+    x->post.op = NULL;
     if (!error && exit_code == 0)
-        x->step.then = AFTER_RUN;
+        x->post.step.then = AFTER_RUN;
     agx_error_free(error); /* it may be better the next time */
-    agx_step_arrive(&x->step);
+    agx_step_arrive(&x->post.step);
 }
 
 /* "CMD", word, ...; "CMD-SHELL", text. */
@@ -118,16 +112,17 @@ static int probe_words(const struct agx_words *test, struct agx_words *ret, stru
 
 static int open_attend(struct agx_native_after *x, struct agx_error **err)
 {
-    const struct agx_native_part_state *s = &x->box->state.parts[x->part];
-    const struct agx_attend_config c = {
-        .backend = &x->native->base, .sandbox_id = x->box->id, .exec_user = s->user, .cwd = s->cwd
-    };
+    const struct agx_native_part_state *s = &box_of(x)->state.parts[x->part];
+    const struct agx_attend_config c = { .backend = &x->native->base,
+                                         .sandbox_id = box_of(x)->id,
+                                         .exec_user = s->user,
+                                         .cwd = s->cwd };
     int r = agx_attend_open(&c, &x->attend, err);
 
     if (r < 0)
         return r;
     x->native->n_open++;
-    return agx_attend_up_pidfd(x->attend, agx_native_part_pidfd(&x->box->parts[x->part]), err);
+    return agx_attend_up_pidfd(x->attend, agx_native_part_pidfd(&box_of(x)->parts[x->part]), err);
 }
 
 static int enter_probe(struct agx_op *op, struct agx_error **err)
@@ -137,86 +132,25 @@ static int enter_probe(struct agx_op *op, struct agx_error **err)
     char name[32];
     int r;
 
-    if (is_over(x) || !agx_native_part_runs(x->box, x->part))
-        return agx_step_wait(&x->step, 0, AFTER_DONE, err);
+    if (agx_post_start_is_over(&x->post) || !agx_native_part_runs(box_of(x), x->part))
+        return agx_step_wait(&x->post.step, 0, AFTER_DONE, err);
     (void)snprintf(name, sizeof(name), "health-%u", x->probes++);
     r = x->attend ? 0 : open_attend(x, err);
     if (r == 0)
         r = probe_words(&x->companion.healthcheck.test, &words, err);
     if (r == 0)
         r = agx_attend_run(x->attend, &(struct agx_attend_run){ .name = name, .command = &words },
-                           on_probed, x, &x->op, err);
+                           on_probed, x, &x->post.op, err);
     if (r == 0)
-        agx_step_hold(&x->step);
-    return agx_step_wait(&x->step, r, AFTER_REST, err);
-}
-
-/* ---- commands ---- */
-
-static void on_ran(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
-{
-    struct agx_native_after *x = user;
-
-    x->op = NULL;
-    if (!error && exit_code != 0)
-        (void)agx_error_set(&error, AGX_FAILED_PRECONDITION, "exit code %" PRId32 ": %.*s",
-                            exit_code, AGX_STR_ARG(output));
-    x->at++;
-    agx_step_fail(&x->step, &error);
-    agx_step_arrive(&x->step);
-}
-
-static int run_one(struct agx_native_after *x, struct agx_error **err)
-{
-    const char *text = x->companion.post_start_on_primary.items[x->at];
-    _cleanup_(agx_words_done) struct agx_words command = { 0 };
-    char name[64];
-    int r;
-
-    (void)snprintf(name, sizeof(name), "after-%.40s-%zu", x->companion.name, x->at);
-    if ((r = agx_words_add(&command, AGX_STR("sh"), err)) < 0 ||
-        (r = agx_words_add(&command, AGX_STR("-lc"), err)) < 0 ||
-        (r = agx_words_add(&command, agx_str_from(text), err)) < 0)
-        return r;
-    r = agx_attend_run(
-        x->box->attend,
-        &(struct agx_attend_run){ .name = name, .command = &command, .envs = &x->companion.envs },
-        on_ran, x, &x->op, err);
-    if (r == 0)
-        agx_step_hold(&x->step);
-    return r;
-}
-
-static int enter_run(struct agx_op *op, struct agx_error **err)
-{
-    struct agx_native_after *x = after_of(op);
-
-    if (is_over(x) || x->at == x->companion.post_start_on_primary.len)
-        return agx_step_wait(&x->step, 0, AFTER_DONE, err);
-    return agx_step_wait(&x->step, run_one(x, err), AFTER_RUN, err);
+        agx_step_hold(&x->post.step);
+    return agx_step_wait(&x->post.step, r, AFTER_REST, err);
 }
 
 /* ---- the whole ---- */
 
-static void cancel_after(struct agx_step *s)
+static struct agx_attend *primary_of(struct agx_post_start *p)
 {
-    struct agx_native_after *x = after_of(&s->op);
-
-    if (!x->op)
-        return;
-    agx_backend_abandon(x->op);
-    x->op = NULL;
-    agx_step_arrive(s);
-}
-
-static void leave_box(struct agx_native_after *x)
-{
-    if (!x->box)
-        return;
-    *(x->prev ? &x->prev->next : &x->box->afters) = x->next;
-    if (x->next)
-        x->next->prev = x->prev;
-    x->box = NULL;
+    return box_of(container_of(p, struct agx_native_after, post))->attend;
 }
 
 static void after_ended(struct agx_step *s, struct agx_error *error)
@@ -227,7 +161,7 @@ static void after_ended(struct agx_step *s, struct agx_error *error)
         AGX_LOG(AGX_LOG_DEBUG, "native.post_start_failed",
                 AGX_F_STR("companion", x->companion.name), AGX_F_ERR(error));
     agx_error_free(error);
-    leave_box(x);
+    agx_post_start_leave(&x->post);
     agx_attend_close(x->attend, agx_native_on_closed, x->native);
     agx_companion_done(&x->companion);
     free(x);
@@ -236,12 +170,12 @@ static void after_ended(struct agx_step *s, struct agx_error *error)
 static const struct agx_op_state after_states[] = {
     [AFTER_REST] = { "rest", enter_rest, agx_step_cancel },
     [AFTER_PROBE] = { "probe", enter_probe, agx_step_cancel },
-    [AFTER_RUN] = { "run", enter_run, agx_step_cancel },
+    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_step_cancel },
 };
 
 static const struct agx_step_kind after_kind = {
     .op = { "native-after", after_states, AGX_ARRAY_LEN(after_states), agx_step_finish },
-    .cancel = cancel_after,
+    .cancel = agx_post_start_cancel,
     .ended = after_ended,
 };
 
@@ -262,6 +196,7 @@ void agx_native_after_start(struct agx_native_box *box, size_t part,
                             const struct agx_companion *companion)
 {
     struct agx_native_after *x;
+    uint64_t budget_ms;
 
     if (companion->post_start_on_primary.len == 0)
         return;
@@ -272,22 +207,13 @@ void agx_native_after_start(struct agx_native_box *box, size_t part,
         choose_healthcheck(x, box->parts[part].image) < 0)
         abort();
     x->begun_ms = now_ms(x);
-    x->until_ms =
-        x->begun_ms + (uint64_t)agx_healthcheck_budget_ns(&x->companion.healthcheck) / NS_PER_MS;
-    x->box = box;
-    x->next = box->afters;
-    if (x->next)
-        x->next->prev = x;
-    box->afters = x;
-    agx_step_start(&x->step, &after_kind, &x->native->steps, x->companion.name, 0);
-}
-
-void agx_native_after_cancel(struct agx_native_box *box)
-{
-    while (box->afters) {
-        struct agx_native_after *x = box->afters;
-
-        leave_box(x);
-        agx_op_cancel(&x->step.op, AGX_CANCELLED);
-    }
+    budget_ms = (uint64_t)agx_healthcheck_budget_ns(&x->companion.healthcheck) / NS_PER_MS;
+    x->post = (struct agx_post_start){ .backend = &box->native->base,
+                                       .all = &box->afters,
+                                       .place = part - 1,
+                                       .commands = &x->companion.post_start_on_primary,
+                                       .envs = &x->companion.envs,
+                                       .until_ms = x->begun_ms + budget_ms,
+                                       .primary = primary_of };
+    agx_post_start_begin(&x->post, &after_kind, &x->native->steps, x->companion.name);
 }

@@ -255,7 +255,7 @@ void agx_native_box_free(struct agx_native_box *box)
 void agx_native_box_drop(struct agx_native_box *box)
 {
     (void)agx_map_remove(&box->native->boxes, agx_str_from(box->id));
-    agx_native_after_cancel(box);
+    agx_post_starts_cancel(&box->afters);
     agx_native_box_forget(box);
     agx_native_box_down(box, NULL);
     agx_native_box_free(box);

@@ -9,13 +9,13 @@
 #include "backend/native/forward.h"
 #include "backend/native/nest.h"
 #include "backend/native/state.h"
+#include "backend/post_start.h"
 #include "backend/resolve.h"
 #include "backend/task.h"
 #include "core/ident.h"
 
 struct agx_image;
 struct agx_native;
-struct agx_native_after;
 struct agx_native_downing;
 struct agx_native_tend;
 struct agx_native_watch;
@@ -43,7 +43,7 @@ struct agx_native_box {
     struct agx_task *task;              /* what is done to it, also what was given up; or NULL */
     struct agx_native_downing *downing; /* it is being stopped or removed; or NULL */
     struct agx_resolve *guard;          /* follows the names of its egress list */
-    struct agx_native_after *afters;    /* what its companions still have to do */
+    struct agx_post_starts afters;      /* what its companions still have to do */
     struct agx_native_tend *tend;       /* starts forwarders again; or NULL */
     unsigned tend_tries;                /* in a row, the last of them then */
     uint64_t tend_ms;
@@ -141,7 +141,5 @@ void agx_native_guard(struct agx_native_box *box);
 /* By itself from here on; nothing happens for a companion without such commands. */
 void agx_native_after_start(struct agx_native_box *box, size_t part,
                             const struct agx_companion *companion);
-/* The sandbox is about to stop, or is gone. */
-void agx_native_after_cancel(struct agx_native_box *box);
 
 #endif

@@ -320,7 +320,7 @@ struct agx_native_downing *agx_native_down_start(struct agx_native_box *box,
     d->user = user;
     d->until_ms = now_ms(d) + grace_ms;
     box->downing = d;
-    agx_native_after_cancel(box);
+    agx_post_starts_cancel(&box->afters);
     agx_step_start(&d->step, &down_kind, &d->native->steps, box->id, 0);
     return d;
 }
