@@ -8,6 +8,7 @@
 #ifndef AGX_DAEMON_DAEMON_H
 #define AGX_DAEMON_DAEMON_H
 
+#include "daemon/backend_config.h"
 #include "daemon/background.h"
 #include "daemon/config.h"
 #include "daemon/docker_setup.h"
@@ -23,6 +24,7 @@ struct agx_daemon_options {
     const struct agx_places_agbox *agbox; /* NULL: not in compatibility mode */
     const struct agx_systemd *systemd;
     const struct agx_backend_kind *const *backends; /* to choose from, and NULL */
+    const struct agx_backend_config *backend; /* of whichever backend */
     const struct agx_docker_setup *docker;
     const struct agx_docker_env *docker_env; /* also for images */
     const struct agx_native_setup *native;

@@ -7,12 +7,11 @@
 #include "base/banned.h"
 
 static void fill(struct agx_docker_setup *s, const struct agx_config *c,
-                 const struct agx_docker_setup_env *env, const char *home)
+                 const struct agx_docker_env *env)
 {
     s->config = (struct agx_docker_config)AGX_DOCKER_CONFIG_INIT;
     s->init = c->docker.init;
-    s->config.env = env->docker;
-    s->config.compat = c->compat;
+    s->config.env = *env;
     s->config.control = c->docker.control;
     if (c->docker.pool)
         s->config.pool = c->docker.pool;
@@ -21,19 +20,10 @@ static void fill(struct agx_docker_setup *s, const struct agx_config *c,
     s->config.pids = c->docker.pids;
     s->config.isolation =
         c->docker.isolation_off ? AGX_DOCKER_ISOLATION_OFF : AGX_DOCKER_ISOLATION_REQUIRED;
-    s->config.lan_blocked = c->lan_blocked;
-    s->config.host_uid = geteuid();
-    s->config.host_gid = getegid();
-    s->config.tools = (struct agx_tools_host){ .home = home,
-                                               .ssh_auth_sock = env->ssh_auth_sock,
-                                               .runtime_dir = env->runtime_dir,
-                                               .uid = geteuid(),
-                                               .compat = c->compat };
 }
 
 int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c,
-                          const struct agx_docker_setup_env *env, const char *home,
-                          struct agx_error **err)
+                          const struct agx_docker_env *env, struct agx_error **err)
 {
     struct agx_docker_where where = { 0 };
     const char *target = NULL;
@@ -42,8 +32,8 @@ int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c
     *s = (struct agx_docker_setup){ 0 };
     if (!agx_backend_chosen(c->backend, "docker", &target))
         return 0;
-    fill(s, c, env, home);
-    r = agx_docker_where_find(target, &env->docker, &where, err);
+    fill(s, c, env);
+    r = agx_docker_where_find(target, env, &where, err);
     if (r < 0)
         return agx_error_wrap(err, r, "find the Docker Engine");
     s->used = true;

@@ -10,15 +10,8 @@
 #include "backend/docker/docker.h"
 #include "daemon/config.h"
 
-/* Values of the environment; borrowed, each may be NULL. */
-struct agx_docker_setup_env {
-    struct agx_docker_env docker;
-    const char *ssh_auth_sock; /* SSH_AUTH_SOCK */
-    const char *runtime_dir;   /* XDG_RUNTIME_DIR */
-};
-
 struct agx_docker_setup {
-    struct agx_docker_config config; /* but for what parts.c adds: state, homes, own paths */
+    struct agx_docker_config config; /* but for what parts.c adds: state, what all backends have */
     const char *init;                /* what the configuration says of it; borrowed */
     char *init_path;
     char *engine_socket; /* no mount may show it; NULL: it has none here */
@@ -26,10 +19,9 @@ struct agx_docker_setup {
     bool is_local;
 };
 
-/* `home` is that of the daemon's user. -AGX_INVALID_ARGUMENT: the host is none. */
+/* The environment is borrowed. -AGX_INVALID_ARGUMENT: the host is none. */
 int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c,
-                          const struct agx_docker_setup_env *env, const char *home,
-                          struct agx_error **err) AGX_MUST_CHECK;
+                          const struct agx_docker_env *env, struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */
 void agx_docker_setup_done(struct agx_docker_setup *s);
 

@@ -223,23 +223,13 @@ static struct agx_docker_env read_docker_env(void)
     };
 }
 
-static int set_up_docker(struct program *p, struct agx_error **err)
+static struct agx_backend_config backend_config(const struct agx_config *c)
 {
-    const struct agx_docker_setup_env env = {
-        .docker = p->docker_env,
-        .ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
-        .runtime_dir = getenv("XDG_RUNTIME_DIR"),
-    };
+    const struct agx_backend_env env = { .home = home_directory(),
+                                         .ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
+                                         .runtime_dir = getenv("XDG_RUNTIME_DIR") };
 
-    return agx_docker_setup_init(&p->docker, &p->config, &env, home_directory(), err);
-}
-
-static int set_up_native(struct program *p, struct agx_error **err)
-{
-    const struct agx_native_setup_env env = { .ssh_auth_sock = getenv("SSH_AUTH_SOCK"),
-                                              .runtime_dir = getenv("XDG_RUNTIME_DIR") };
-
-    return agx_native_setup_init(&p->native, &p->config, &env, home_directory(), err);
+    return agx_backend_config_make(c, &env);
 }
 
 /* Paths, configuration, environment: what can be wrong before anything is touched. */
@@ -261,9 +251,9 @@ static int prepare(struct program *p, struct agx_error **err)
     if (r == 0 && p->config.compat)
         r = agx_places_agbox_init(&p->agbox, &x, err);
     if (r == 0)
-        r = set_up_docker(p, err);
+        r = agx_docker_setup_init(&p->docker, &p->config, &p->docker_env, err);
     if (r == 0)
-        r = set_up_native(p, err);
+        r = agx_native_setup_init(&p->native, &p->config, err);
     return r < 0 ? r : agx_systemd_init(&p->systemd, err);
 }
 
@@ -284,12 +274,14 @@ static void fill_standard_fds(void)
 static int run(struct program *p, bool *ret_held, struct agx_error **err)
 {
     struct agx_background background = AGX_BACKGROUND_INIT;
+    const struct agx_backend_config backend = backend_config(&p->config);
     const struct agx_daemon_options o = {
         .config = &p->config,
         .places = &p->places,
         .agbox = p->config.compat ? &p->agbox : NULL,
         .systemd = &p->systemd,
         .backends = agx_daemon_backends,
+        .backend = &backend,
         .docker = &p->docker,
         .docker_env = &p->docker_env,
         .native = &p->native,

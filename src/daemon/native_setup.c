@@ -7,30 +7,18 @@
 
 #include "base/banned.h"
 
-static void fill(struct agx_native_setup *s, const struct agx_config *c,
-                 const struct agx_native_setup_env *env, const char *home)
+static void fill(struct agx_native_setup *s, const struct agx_config *c)
 {
     s->config = (struct agx_native_config)AGX_NATIVE_CONFIG_INIT;
     s->init = c->native.init;
-    s->config.compat = c->compat;
     if (c->native.pool)
         s->config.pool = c->native.pool;
     s->config.id_base = c->native.id_base;
     s->config.ready = c->native.ready;
     s->config.pids = c->native.pids;
-    s->config.lan_blocked = c->lan_blocked;
-    s->config.host_uid = geteuid();
-    s->config.host_gid = getegid();
-    s->config.tools = (struct agx_tools_host){ .home = home,
-                                               .ssh_auth_sock = env->ssh_auth_sock,
-                                               .runtime_dir = env->runtime_dir,
-                                               .uid = geteuid(),
-                                               .compat = c->compat,
-                                               .layers = true };
 }
 
 int agx_native_setup_init(struct agx_native_setup *s, const struct agx_config *c,
-                          const struct agx_native_setup_env *env, const char *home,
                           struct agx_error **err)
 {
     struct agx_subnet pool;
@@ -42,7 +30,7 @@ int agx_native_setup_init(struct agx_native_setup *s, const struct agx_config *c
         return 0;
     if (target)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "the backend 'native' takes no target");
-    fill(s, c, env, home);
+    fill(s, c);
     r = agx_subnet_parse(agx_str_from(s->config.pool), &pool, err);
     if (r < 0)
         return agx_error_wrap(err, r, "native.pool");

@@ -1,5 +1,5 @@
 /*
- * native_setup.h: what the native backend is opened with, from our configuration and environment.
+ * native_setup.h: what the native backend is opened with, from our configuration.
  *
  * Everything that can be wrong with it is found before anything is touched.
  */
@@ -9,24 +9,17 @@
 #include "backend/native/native.h"
 #include "daemon/config.h"
 
-/* Values of the environment; borrowed, each may be NULL. */
-struct agx_native_setup_env {
-    const char *ssh_auth_sock; /* SSH_AUTH_SOCK */
-    const char *runtime_dir;   /* XDG_RUNTIME_DIR */
-};
-
 struct agx_native_setup {
-    struct agx_native_config config; /* but for what parts.c adds: places, images, own paths */
+    struct agx_native_config config; /* but for what parts.c adds: places, images, what all backends
+                                        have */
     const char *init;                /* what the configuration says of it; borrowed */
     char *init_path, *unpack_path, *forward_path;
     bool used;     /* the configuration chose this backend; else all is empty */
     bool rootless; /* by an ordinary user: backend/native/rootless.h */
 };
 
-/* `home` is that of the daemon's user. -AGX_INVALID_ARGUMENT: the choice has a target, or the pool
- * is none. */
+/* -AGX_INVALID_ARGUMENT: the choice has a target, or the pool is none. */
 int agx_native_setup_init(struct agx_native_setup *s, const struct agx_config *c,
-                          const struct agx_native_setup_env *env, const char *home,
                           struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */
 void agx_native_setup_done(struct agx_native_setup *s);

@@ -84,22 +84,23 @@ static const char *sandbox_home(const struct agx_parts *p)
 
 static int open_backend(struct agx_parts *p, struct agx_error **err)
 {
+    struct agx_backend_config common = *p->o->backend;
     struct agx_docker_config docker = p->o->docker->config;
     struct agx_native_config native = p->o->native->config;
     const struct agx_backend_setup setup = { .docker = p->o->docker->used ? &docker : NULL,
                                              .native = p->o->native->used ? &native : NULL };
     int r;
 
+    common.tools.sandbox_home = sandbox_home(p);
+    common.sources = p->sources;
+    docker.common = native.common = common;
+    native.common.tools.layers = true;
     docker.state_dir = p->o->places->data_dir;
-    docker.tools.sandbox_home = sandbox_home(p);
-    docker.sources = p->sources;
     native.rootless = p->o->native->rootless ? p->rootless : NULL;
     native.data_dir = p->o->places->data_dir;
     native.run_dir = p->o->places->run_dir;
     native.images = p->images;
     native.puller = p->puller;
-    native.tools.sandbox_home = sandbox_home(p);
-    native.sources = p->sources;
     r = agx_backend_open(p->loop, p->o->backends, p->o->config->backend, &setup, &p->backend, err);
     return agx_native_setup_wrap(p->o->native, r, err);
 }

@@ -209,7 +209,7 @@ struct agx_backend *conformance_backend_open(struct agx_loop *l)
     c.images = world.images;
     c.puller = world.puller;
     c.ready = 2;
-    c.tools = (struct agx_tools_host){ .home = "/root", .sandbox_home = "/root" };
+    c.common.tools = (struct agx_tools_host){ .home = "/root", .sandbox_home = "/root" };
     if (agx_backend_native_open(l, &c, &b, &err) < 0)
         FAIL("%s", agx_error_format(err, text, sizeof(text)));
     return b;

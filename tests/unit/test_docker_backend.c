@@ -698,7 +698,7 @@ static void warns(enum agx_docker_control control, bool compat, const char *word
     c.state_dir = w.dir;
     c.init_path = "/init";
     c.control = control;
-    c.compat = compat;
+    c.common.compat = compat;
     c.isolation = AGX_DOCKER_ISOLATION_OFF;
     ASSERT_OK(agx_backend_docker_open(w.loop, &c, &w.b, NULL));
     ASSERT_OK(agx_backend_check(w.b, &w.sb.spec, &warnings, NULL));

@@ -99,7 +99,7 @@ static void open_world(unsigned networks_ready, bool compat)
     c.control = AGX_DOCKER_CONTROL_PIDFD;
     c.isolation = AGX_DOCKER_ISOLATION_OFF;
     c.networks_ready = networks_ready;
-    c.compat = compat;
+    c.common.compat = compat;
     ASSERT_OK(agx_backend_docker_open(w.loop, &c, &w.b, NULL));
     agx_spec_init(&spec);
     ASSERT_OK(agx_text_set(&spec.image, "busybox:1", NULL));

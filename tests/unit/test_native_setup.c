@@ -8,41 +8,33 @@ static void backend(struct agx_config *c, const char *choice)
 
 TEST(native_setup_is_empty_for_other_backends)
 {
-    const struct agx_native_setup_env env = { 0 };
     struct agx_config c = AGX_CONFIG_INIT;
     struct agx_native_setup s;
 
     backend(&c, "docker");
-    ASSERT_OK(agx_native_setup_init(&s, &c, &env, "/home/me", NULL));
+    ASSERT_OK(agx_native_setup_init(&s, &c, NULL));
     ASSERT_FALSE(s.used);
     ASSERT_OK(agx_native_setup_complete(&s, NULL));
     agx_native_setup_done(&s);
     agx_config_done(&c);
 }
 
-TEST(native_setup_takes_keys_and_environment)
+TEST(native_setup_takes_keys)
 {
-    const struct agx_native_setup_env env = { .ssh_auth_sock = "/run/agent",
-                                              .runtime_dir = "/run/user/7" };
     struct agx_config c = AGX_CONFIG_INIT;
     struct agx_native_setup s;
 
     ASSERT_OK(agx_config_read(&c,
                               AGX_STR("backend: native\n"
                                       "native: {pool: 10.99.0.0/16, id_base: 100000, ready: 3,\n"
-                                      "         pids: 9}\n"
-                                      "network: {lan: block}\n"),
+                                      "         pids: 9}\n"),
                               "f", NULL));
-    ASSERT_OK(agx_native_setup_init(&s, &c, &env, "/home/me", NULL));
-    ASSERT_TRUE(s.used && s.config.lan_blocked && !s.config.compat);
+    ASSERT_OK(agx_native_setup_init(&s, &c, NULL));
+    ASSERT_TRUE(s.used);
     ASSERT_CSTR("10.99.0.0/16", s.config.pool);
     ASSERT_UINT(100000, s.config.id_base);
     ASSERT_UINT(3, s.config.ready);
     ASSERT_UINT(9, s.config.pids);
-    ASSERT_UINT(geteuid(), s.config.host_uid);
-    ASSERT_CSTR("/home/me", s.config.tools.home);
-    ASSERT_CSTR("/run/agent", s.config.tools.ssh_auth_sock);
-    ASSERT_CSTR("/run/user/7", s.config.tools.runtime_dir);
     agx_native_setup_done(&s);
     agx_config_done(&c);
 }
@@ -50,12 +42,11 @@ TEST(native_setup_takes_keys_and_environment)
 static void refused(const char *yaml, const char *words)
 {
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
-    const struct agx_native_setup_env env = { 0 };
     struct agx_config c = AGX_CONFIG_INIT;
     struct agx_native_setup s;
 
     ASSERT_OK(agx_config_read(&c, agx_str_from(yaml), "f", NULL));
-    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_native_setup_init(&s, &c, &env, "/", &err));
+    ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_native_setup_init(&s, &c, &err));
     ASSERT_MESSAGE(err, words);
     agx_native_setup_done(&s);
     agx_config_done(&c);
@@ -70,13 +61,12 @@ TEST(native_setup_refuses_a_target_and_a_pool_that_is_none)
 TEST(native_setup_needs_its_programs)
 {
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
-    const struct agx_native_setup_env env = { 0 };
     struct agx_config c = AGX_CONFIG_INIT;
     struct agx_native_setup s;
 
     ASSERT_OK(
         agx_config_read(&c, AGX_STR("{backend: native, native: {init: /nowhere}}\n"), "f", NULL));
-    ASSERT_OK(agx_native_setup_init(&s, &c, &env, "/", NULL));
+    ASSERT_OK(agx_native_setup_init(&s, &c, NULL));
     ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_native_setup_complete(&s, &err));
     agx_native_setup_done(&s);
     agx_config_done(&c);

@@ -245,7 +245,7 @@ static int open_fence(struct agx_docker *d, const struct agx_docker_config *c, b
                       struct agx_error **err)
 {
     const struct agx_fence_config fence = { .instance = d->instance,
-                                            .lan_blocked = c->lan_blocked,
+                                            .lan_blocked = c->common.lan_blocked,
                                             .restored = on_fence_restored };
     int r;
 
@@ -296,7 +296,7 @@ static int open_pool(struct agx_docker *d, const struct agx_docker_config *c,
         (r = agx_random_bytes(&start, sizeof(start), err)) < 0)
         return r;
     d->has_pool = true;
-    if (!c->compat) /* there a network has the name that its sandbox gives it */
+    if (!c->common.compat) /* there a network has the name that its sandbox gives it */
         d->networks_ready = c->networks_ready;
     return agx_subnets_init(&d->subnets, &pool, c->pool_prefix, start, err);
 }
@@ -311,7 +311,7 @@ static int open_host(struct agx_docker *d, const struct agx_docker_config *c,
                                             AGX_DOCKER_POOL_QUEUE };
     int r;
 
-    r = agx_shown_host_init(&d->host, &c->tools, c->sources, err);
+    r = agx_shown_host_init(&d->host, &c->common.tools, c->common.sources, err);
     if (r == 0)
         r = agx_pool_open(d->base.loop, &host, &d->host.pool, err);
     if (r == 0)
@@ -351,10 +351,10 @@ int agx_backend_docker_open(struct agx_loop *l, const struct agx_docker_config *
     d->steps = (struct agx_steps){
         .loop = l, .begun = step_begun, .gone = step_gone, .end_rest = agx_docker_ask_end
     };
-    d->maker = (struct agx_docker_maker){ .instance = d->instance, .compat = c->compat };
+    d->maker = (struct agx_docker_maker){ .instance = d->instance, .compat = c->common.compat };
     d->pids = c->pids;
-    d->host_uid = c->host_uid;
-    d->host_gid = c->host_gid;
+    d->host_uid = c->common.host_uid;
+    d->host_gid = c->common.host_gid;
     d->n_open = 1;
     r = open_all(d, c, err);
     if (r < 0) {

@@ -8,8 +8,8 @@
 #define AGX_BACKEND_DOCKER_DOCKER_H
 
 #include "backend/backend.h"
+#include "backend/config.h"
 #include "backend/docker/control.h"
-#include "backend/tools.h"
 #include "backend/docker/where.h"
 #include "base/limits.h"
 
@@ -21,21 +21,17 @@ enum agx_docker_isolation {
 
 /* Strings are borrowed for the call of open. */
 struct agx_docker_config {
+    struct agx_backend_config common; /* compat: names, labels, user and environment */
     const char *target; /* "unix:///path", "tcp://host:port"; NULL: the environment says */
     struct agx_docker_env env;
     const char *state_dir; /* absolute; has the file `instance`: a UUID, made at first */
     const char *init_path; /* agentix-init on the engine's host; absolute */
-    bool compat;           /* names, labels, user and environment as agents-sandbox has them */
     enum agx_docker_control control;
     const char *pool;        /* addresses of our networks, as a CIDR; NULL: the engine chooses */
     unsigned pool_prefix;    /* length of each network's prefix */
     unsigned networks_ready; /* networks that are kept ready for creates; 0: none */
     uint32_t pids;           /* processes in one container; 0: no limit */
     enum agx_docker_isolation isolation;
-    bool lan_blocked;            /* private addresses outside the host too */
-    struct agx_tools_host tools; /* where builtin tools are found */
-    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
-    struct agx_sources *sources; /* what mounts may show; NULL: nothing is private. Shared */
 };
 
 #define AGX_DOCKER_CONFIG_INIT                                                                     \

@@ -336,7 +336,7 @@ static int open_kernel(struct agx_native *n, const struct agx_native_config *c,
                                       .id_base = c->id_base,
                                       .id_ranges = AGX_NEST_RANGES,
                                       .ready = c->ready,
-                                      .lan_blocked = c->lan_blocked,
+                                      .lan_blocked = c->common.lan_blocked,
                                       .idmap = idmap_of(n),
                                       .net_fd = n->rootless ? n->rootless->net_fd : 0,
                                       .notice = on_notice };
@@ -364,7 +364,7 @@ static int open_all(struct agx_native *n, const struct agx_native_config *c, str
     if ((r = agx_text_set(&n->init_path, c->init_path, err)) < 0 ||
         (r = agx_text_set(&n->unpack_path, c->unpack_path, err)) < 0 ||
         (r = agx_text_set(&n->forward_path, c->forward_path, err)) < 0 ||
-        (r = agx_shown_host_init(&n->host, &c->tools, c->sources, err)) < 0 ||
+        (r = agx_shown_host_init(&n->host, &c->common.tools, c->common.sources, err)) < 0 ||
         (r = open_dirs(n, c, err)) < 0 || (r = open_kernel(n, c, err)) < 0)
         return r;
     return open_pools(n, err);
@@ -382,11 +382,11 @@ int agx_backend_native_open(struct agx_loop *l, const struct agx_native_config *
     n->dirs = (struct agx_boxdirs){ -1, -1 };
     n->images = c->images;
     n->puller = c->puller;
-    n->compat = c->compat;
+    n->compat = c->common.compat;
     n->rootless = c->rootless;
     n->pids = c->pids;
-    n->host_uid = c->host_uid;
-    n->host_gid = c->host_gid;
+    n->host_uid = c->common.host_uid;
+    n->host_gid = c->common.host_gid;
     n->n_open = 1;
     r = open_all(n, c, err);
     if (r < 0) {

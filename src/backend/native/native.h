@@ -9,8 +9,8 @@
 #define AGX_BACKEND_NATIVE_NATIVE_H
 
 #include "backend/backend.h"
+#include "backend/config.h"
 #include "backend/native/rootless.h"
-#include "backend/tools.h"
 #include "base/limits.h"
 
 struct agx_images;
@@ -18,21 +18,17 @@ struct agx_puller;
 
 /* Strings are borrowed for the call of open; images and puller must outlive the backend. */
 struct agx_native_config {
+    struct agx_backend_config common; /* compat: user and environment */
     const char *data_dir; /* absolute: ours is "native" in it; has the file `instance` */
     const char *run_dir;  /* absolute: for what need not survive a boot */
     const char *init_path, *unpack_path, *forward_path; /* our programs; absolute */
     struct agx_images *images;
     struct agx_puller *puller;
-    bool compat;                   /* user and environment as agents-sandbox has them */
     const char *pool;              /* addresses of our networks, as a CIDR */
     uint32_t id_base;              /* of the first range of ids */
     struct agx_rootless *rootless; /* NULL: the daemon is root */
     unsigned ready;                /* namespaces that are kept ready for creates */
     uint32_t pids;                 /* processes in one sandbox or companion */
-    bool lan_blocked;              /* private addresses outside the host too */
-    struct agx_tools_host tools;
-    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
-    struct agx_sources *sources; /* what mounts may show; NULL: nothing is private. Shared */
 };
 
 #define AGX_NATIVE_CONFIG_INIT                                                                     \
