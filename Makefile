@@ -25,7 +25,7 @@ bench: bootstrap ## measure each figure beside its peer (bench/run --list names 
 	@bench/run
 
 install: bootstrap ## release build into PREFIX=/usr/local (DESTDIR=DIR is put before it)
-	@tools/build release -Dprefix=$(abspath $(PREFIX))
+	@tools/build release:programs -Dprefix=$(abspath $(PREFIX))
 	@/usr/bin/meson install -C build/release --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 	@tools/install_python build/release "$(if $(DESTDIR),$(abspath $(DESTDIR)))" "$(abspath $(PREFIX))"
 
