@@ -1,4 +1,4 @@
-/* accept.c: what comes before a create's first step. */
+/* accept.c: the checks of a create before its first step. */
 #include "daemon/accept.h"
 
 #include "backend/sources.h"
@@ -8,17 +8,17 @@
 
 #include "base/banned.h"
 
-/* A create whose spec is looked at by a thread. */
+/* A create whose spec a thread checks. */
 struct agx_acceptance {
     struct agx_job job;
     struct agx_engine *engine;
-    struct agx_list_node node; /* among those that a thread has, or will have */
+    struct agx_acceptance *next, **at; /* list: on a thread, or queued for one */
     uid_t uid;
-    char *id; /* NULL: none was given */
+    char *id; /* NULL: the client gave none */
     struct agx_spec spec;
     struct agx_spec_host host;
     struct agx_sources_asker asker; /* holds its sources: a thread may hang */
-    agx_answer_fn answer;           /* NULL: it was given, because the engine is closing */
+    agx_answer_fn answer;           /* NULL: answered early, at the manager's close */
     void *user;
 };
 
@@ -30,7 +30,7 @@ static void acceptance_free(struct agx_acceptance *a)
     free(a);
 }
 
-/* In front of the queue of the unit that has the id already: whoever is first decides. */
+/* Queues at the unit that already has the id: the outcome of the earlier create decides. */
 static void queue_behind(struct agx_unit *u, uid_t uid, struct agx_spec *take_spec,
                          agx_answer_fn answer, void *user)
 {
@@ -62,8 +62,8 @@ static int make_unit(struct agx_engine *e, uid_t uid, const char *id, struct agx
     return 0;
 }
 
-/* 1: the id was used before, and is for ever. One that was just made up is not looked for: the
- * commit, which would refuse it, is enough. */
+/* Returns 1 when the id was ever used before. A generated id is not looked up: the commit would
+ * refuse a duplicate. */
 static int check(struct agx_engine *e, const char *id, const struct agx_spec *spec,
                  struct agx_words *warnings, struct agx_error **err)
 {

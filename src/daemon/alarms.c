@@ -1,4 +1,4 @@
-/* alarms.c: a heap of moments; the timer stands at the first. */
+/* alarms.c: a heap of due times; the timer is set to the earliest. */
 #include "daemon/alarms.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ int agx_alarms_set(struct agx_alarms *q, struct agx_alarm *a, uint64_t ms, struc
     uint64_t now = uv_now(q->timer.loop);
 
     if (ms == 0)
-        ms = 1; /* one that sets itself again leaves room for others */
+        ms = 1; /* an alarm that sets itself again must not starve others */
     agx_heap_remove(&q->heap, &a->node);
     if (agx_heap_put(&q->heap, &a->node, ms < UINT64_MAX - now ? now + ms : UINT64_MAX) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a timeout");

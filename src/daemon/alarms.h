@@ -1,5 +1,5 @@
 /*
- * alarms.h: many moments to come, one timer: each costs a place in a heap and no handle.
+ * alarms.h: many timeouts on one timer: an alarm costs a heap entry and no handle.
  *
  * Loop thread only.
  */
@@ -22,14 +22,14 @@ struct agx_alarms {
 
 void agx_alarms_open(struct agx_alarms *q, struct agx_loop *l);
 
-/* `fire` is called once, so many milliseconds from now, never inside; for one that is set: then
- * instead. */
+/* Calls `fire` once, `ms` milliseconds from now, never inside this call. An alarm that is already
+ * set is moved. */
 int agx_alarms_set(struct agx_alarms *q, struct agx_alarm *a, uint64_t ms,
                    struct agx_error **err) AGX_MUST_CHECK;
-/* Nothing for one that is not set. */
+/* No effect when it is not set. */
 void agx_alarms_clear(struct agx_alarms *q, struct agx_alarm *a);
 
-/* None is set any more. `closed` is the handle's. */
+/* Requires that no alarm is set. `closed` is the handle's callback. */
 void agx_alarms_close(struct agx_alarms *q, uv_close_cb closed, void *data);
 
 #endif

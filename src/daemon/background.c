@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* The starter: waits for one byte (ready), or for the end of the child. */
+/* In the starter: waits for one byte (ready) or for the child's exit. */
 static _Noreturn void wait_for_child(pid_t child, int fd)
 {
     int status = 0;
@@ -23,10 +23,10 @@ static _Noreturn void wait_for_child(pid_t child, int fd)
     if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
         _exit(WEXITSTATUS(status));
     if (WIFSIGNALED(status))
-        (void)fprintf(stderr, "agentixd: ended by signal %d before it was ready\n",
+        (void)fprintf(stderr, "agentixd: killed by signal %d before it was ready\n",
                       WTERMSIG(status));
     else
-        (void)fputs("agentixd: ended before it was ready\n", stderr);
+        (void)fputs("agentixd: exited before it was ready\n", stderr);
     _exit(EXIT_FAILURE);
 }
 
@@ -48,7 +48,7 @@ int agx_background_start(struct agx_background *bg, struct agx_error **err)
     (void)close(fds[child > 0 ? 1 : 0]);
     if (child > 0)
         wait_for_child(child, fds[0]);
-    /* A session of our own: no terminal's hang-up or Ctrl-C is for us. */
+    /* Our own session: a hang-up or Ctrl-C of the terminal does not reach us. */
     (void)setsid();
     bg->fd = fds[1];
     return 0;
@@ -60,7 +60,7 @@ int agx_background_ready(struct agx_background *bg, struct agx_error **err)
 
     if (waiter < 0)
         return 0;
-    /* The starter's terminal or pipe must not stay open because of us; neither does a directory. */
+    /* We must not keep the starter's terminal, pipe or directory open. */
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || chdir("/") < 0)
         return agx_error_errno(err, errno, "go into the background");
@@ -68,7 +68,7 @@ int agx_background_ready(struct agx_background *bg, struct agx_error **err)
         if (dup2(null, fd) < 0)
             return agx_error_errno(err, errno, "go into the background");
     }
-    /* A starter that is gone does not care. */
+    /* The write may fail: the starter may be gone. */
     (void)!write(waiter, "", 1);
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * change.c: one batch: filled, committed, and then either shown, told and acted upon, or undone.
+ * change.c: one batch: filled, committed, and then either published and acted upon, or undone.
  *
  *     begin --> steps --> end --+-- nothing to store ------------+--> settle
  *                               +-- commit --+-- stored ---------+
@@ -66,7 +66,7 @@ void agx_change_take(struct agx_change *c, struct agx_sandbox_output *out)
         add_event(c, &out->event);
     if (out->start != AGX_DO_NONE) {
         c->start = out->start;
-        c->cancel = false; /* what was to be cancelled has ended */
+        c->cancel = false; /* the operation to cancel has ended */
     }
     c->cancel |= out->cancel;
 }
@@ -92,7 +92,7 @@ void agx_change_take_exec(struct agx_change *c, struct agx_active *x, struct agx
         x->start = AGX_EXEC_DO_NONE;
 }
 
-/* ---- the end, good ---- */
+/* ---- after a successful commit ---- */
 
 static void drop_shown(struct agx_unit *u)
 {
@@ -118,7 +118,7 @@ static void note_phase(struct agx_unit *u)
                 AGX_F_UINT("sequence", l->last_sequence));
 }
 
-/* From here on readers see it. */
+/* Readers see the change from here on. */
 static void show(struct agx_change *c)
 {
     struct agx_unit *u = c->unit;
@@ -169,7 +169,7 @@ static void answer(struct agx_unit *u, struct agx_input *in)
 
 static void act(struct agx_unit *u, enum agx_do start, bool cancel)
 {
-    if (start != AGX_DO_NONE && cancel) /* overtaken before it began */
+    if (start != AGX_DO_NONE && cancel) /* cancelled before it began */
         agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_FAILED, .op = start });
     else if (start != AGX_DO_NONE)
         agx_drive_start(u, start);
@@ -225,7 +225,7 @@ static void settle(struct agx_change *c)
     change_free(c);
 }
 
-/* ---- the end, bad ---- */
+/* ---- after a failed commit ---- */
 
 static void undo(struct agx_unit *u)
 {
@@ -247,7 +247,7 @@ static void undo(struct agx_unit *u)
     }
 }
 
-/* Requests are answered, and the rest goes back to the head of the queue. */
+/* Answers the requests and puts all other inputs back at the head of the queue. */
 static void sort_out(struct agx_change *c, const struct agx_error *error)
 {
     struct agx_unit *u = c->unit;

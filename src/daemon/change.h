@@ -1,6 +1,6 @@
 /*
- * change.h: what the inputs of one turn changed of a unit, on its way to the store, and what
- * follows when it is there, or could not be stored.
+ * change.h: the changes that one turn's inputs made to a unit, on their way to the store, and what
+ * happens once they are stored or could not be stored.
  */
 #ifndef AGX_DAEMON_CHANGE_H
 #define AGX_DAEMON_CHANGE_H
@@ -16,21 +16,21 @@ struct agx_change {
         uint64_t position;
     } * events;
     size_t events_len;
-    bool changed;      /* there is something to store */
-    enum agx_do start; /* then, at the backend; */
-    bool cancel;       /* end what runs; behind a `start`: end that before it begins */
+    bool changed;      /* there is data to store */
+    enum agx_do start; /* starts at the backend after the commit */
+    bool cancel;       /* end the running operation; after a `start`: end it before it begins */
     bool purge;
 };
 
-/* Begins: what is committed is kept beside. -AGX_RESOURCE_EXHAUSTED. */
+/* Begins a change: keeps a copy of the committed state. -AGX_RESOURCE_EXHAUSTED. */
 int agx_change_begin(struct agx_unit *u, struct agx_change **ret,
                      struct agx_error **err) AGX_MUST_CHECK;
-/* Each takes the event, if there is one. */
+/* Takes the output's event, if any. */
 void agx_change_take(struct agx_change *c, struct agx_sandbox_output *out);
 void agx_change_take_exec(struct agx_change *c, struct agx_active *x, struct agx_exec_output *out);
-/* Before the first step of an exec. */
+/* Call before the first step of an exec. */
 void agx_change_touch(struct agx_change *c, struct agx_active *x);
-/* Stores it, or, where there is nothing to store, goes on at once. Frees the change, sooner or
+/* Stores the change, or goes on at once when there is nothing to store. Frees the change, now or
  * later. */
 void agx_change_end(struct agx_change *c);
 

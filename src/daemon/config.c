@@ -1,8 +1,8 @@
 /*
- * config.c: values into struct agx_config, each checked by its row of the table.
+ * config.c: parses values into struct agx_config; its row of the table checks each one.
  *
- * The file is a mapping of keys, and of sections that are mappings of keys. The parser refuses a
- * key that stands twice, so every value is read at most once.
+ * The file is a mapping of keys, and of sections that are mappings of keys. The parser refuses
+ * duplicate keys, so every value is read at most once.
  */
 #include "daemon/config_internal.h"
 
@@ -16,8 +16,8 @@
 #include "core/yaml.h"
 #include "base/banned.h"
 
-#define ALLOWED_SIZE 400 /* of the text that says what a value may be */
-#define TEXT_MAX 200     /* of the file's own words in a message */
+#define ALLOWED_SIZE 400 /* of the text that describes allowed values */
+#define TEXT_MAX 200     /* of text quoted from the file in a message */
 
 /* Where a value comes from: a node of a file, or the text of an option. */
 struct value {
@@ -59,7 +59,7 @@ static void set_number(struct agx_config *c, const struct agx_config_key *k, uin
         memcpy(at, &n64, sizeof(n64));
 }
 
-/* ---- what is allowed, in words ---- */
+/* ---- the description of allowed values ---- */
 
 static void describe_range(const struct agx_config_key *k, char out[ALLOWED_SIZE])
 {
@@ -103,7 +103,7 @@ static void describe(const struct agx_config_key *k, char out[ALLOWED_SIZE])
     }
 }
 
-/* In front of a message: where the value stands. */
+/* Prefixes a message with the value's file and line. */
 static int at_place(const struct value *v, int r, struct agx_error **err)
 {
     return v->y ? agx_error_wrap(err, r, "%s: line %u", v->name, v->node->line) : r;
@@ -206,7 +206,7 @@ static int read_uids(struct agx_config *c, const struct agx_config_key *k, const
         if (item.node->kind != AGX_YAML_SCALAR || uids->len == AGX_ALLOW_UIDS_MAX)
             return refuse(k, v, err);
         item.text = agx_yaml_text(v->y, item.node);
-        if (!agx_parse_u64(item.text, UINT32_MAX - 1, &id)) /* the last one stands for nobody */
+        if (!agx_parse_u64(item.text, UINT32_MAX - 1, &id)) /* the highest number means "no user" */
             return refuse(k, &item, err);
         uids->ids[uids->len++] = (uint32_t)id;
     }
@@ -235,7 +235,7 @@ static int set_value(struct agx_config *c, const struct agx_config_key *k, const
 /* The key "section.name", or with an empty section "name". */
 static const struct agx_config_key *find_key(struct agx_str section, struct agx_str name)
 {
-    if (agx_str_find(name, '.') < name.len) /* "section.name" is our way to speak, not the file's */
+    if (agx_str_find(name, '.') < name.len) /* the file nests its keys */
         return NULL;
     for (size_t i = 0; i < agx_config_keys_len; i++) {
         struct agx_str key = agx_str_from(agx_config_keys[i].name);
@@ -260,7 +260,7 @@ static bool is_section(struct agx_str name)
     return false;
 }
 
-/* Names of the keys of a section, or of everything at the top. */
+/* Lists the keys of a section, or all names at the top level. */
 static void list_names(struct agx_str section, struct agx_buf *out)
 {
     struct agx_str last = { 0 };
@@ -324,7 +324,7 @@ static int read_pair(struct reader *r, const struct value *key, const struct val
     return read_mapping(r, value, key->text);
 }
 
-/* The whole file, or (one level down, no further) a section. */
+/* Reads the whole file or a section; sections do not nest. */
 static int read_mapping(struct reader *r, const struct value *mapping, struct agx_str section)
 {
     int rc = 0;
@@ -346,7 +346,7 @@ static int read_mapping(struct reader *r, const struct value *mapping, struct ag
     return rc;
 }
 
-/* Nothing but blanks and comments. */
+/* True for a file of only blanks and comments. */
 static bool is_empty(struct agx_str text)
 {
     struct agx_str line;
@@ -384,11 +384,11 @@ int agx_config_set(struct agx_config *c, const char *key, const char *value, str
     const struct agx_config_key *k = find_key(AGX_STR(""), agx_str_from(key));
     struct value v = { .text = agx_str_from(value) };
 
-    assert(k); /* the program's own names */
+    assert(k); /* callers pass constant key names */
     return set_value(c, k, &v, err);
 }
 
-/* The pool as the backend will cut it. */
+/* Checks the pool the way the backend will split it. */
 static int check_pool(const struct agx_config_docker *d, struct agx_error **err)
 {
     struct agx_subnets subnets;

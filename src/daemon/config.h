@@ -1,8 +1,8 @@
 /*
  * config.h: the daemon's configuration: one table of keys, read from YAML and written as YAML.
  *
- * A key is "section.name", or a name at the top. What is not in the table is refused; a value that
- * does not fit is refused with the file, the line, the key and what is allowed.
+ * A key is "section.name", or a name at the top level. Unknown keys are refused. An invalid value
+ * is refused with the file, the line, the key and the allowed values.
  */
 #ifndef AGX_DAEMON_CONFIG_H
 #define AGX_DAEMON_CONFIG_H
@@ -15,38 +15,38 @@
 #include "rpc/server.h"
 #include "store/store_lmdb.h"
 
-/* User ids that may use the daemon beside its own and root's. */
+/* User ids that may use the daemon, in addition to its own user and root. */
 struct agx_config_uids {
     uint32_t ids[AGX_ALLOW_UIDS_MAX];
     size_t len;
 };
 
-/* Of the Docker backend: see agx_docker_config. */
+/* For the Docker backend: see agx_docker_config. */
 struct agx_config_docker {
-    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, where init is installed */
+    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, the installed init */
     uint32_t pool_prefix, networks_ready, pids;
     enum agx_docker_control control;
     bool isolation_off;
 };
 
-/* Of the images that the daemon keeps itself. */
+/* For the images that the daemon stores itself. */
 struct agx_config_images {
     struct agx_images_config store;
     char *insecure_registries; /* "host:port,..."; owned; NULL: none */
 };
 
-/* Of the native backend: see agx_native_config. */
+/* For the native backend: see agx_native_config. */
 struct agx_config_native {
-    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, where init is installed */
+    char *pool, *init; /* owned; NULL: AGX_SUBNETS_POOL, the installed init */
     uint32_t id_base, ready, pids;
 };
 
-/* Fields of the parts that no key sets are set by whoever opens them. */
+/* Fields of the subsystems that no key sets are filled in where each subsystem is opened. */
 struct agx_config {
-    char *backend; /* "NAME" or "NAME:TARGET"; empty: none was chosen. Owned. */
+    char *backend; /* "NAME" or "NAME:TARGET"; empty: not set. Owned. */
     bool compat;   /* serve the programs of agents-sandbox too */
     struct agx_config_uids allow_uids;
-    bool lan_blocked; /* sandboxes reach no private address outside the host either */
+    bool lan_blocked; /* blocks private addresses outside the host too */
     struct agx_config_docker docker;
     struct agx_config_images images;
     struct agx_config_native native;
@@ -57,11 +57,11 @@ struct agx_config {
     struct agx_log_config log;
     uint64_t log_file_max;                         /* bytes of the log file before it is rotated */
     uint32_t log_keep;                             /* rotated files that are kept */
-    uint64_t log_check_ms;                         /* how often the file's size is looked at */
-    uint64_t shutdown_grace_ms, shutdown_limit_ms; /* for calls under way; for all of it */
+    uint64_t log_check_ms;                         /* how often the file's size is checked */
+    uint64_t shutdown_grace_ms, shutdown_limit_ms; /* for running calls; for the whole shutdown */
 };
 
-/* The defaults: those of the parts, and these. */
+/* The defaults: those of the subsystems, and these. */
 #define AGX_CONFIG_INIT                                                                            \
     {                                                                                              \
         .docker = { .pool_prefix = AGX_SUBNETS_PREFIX, .pids = AGX_DOCKER_PIDS },                  \
@@ -79,19 +79,19 @@ struct agx_config {
 /* Accepts NULL. */
 void agx_config_done(struct agx_config *c);
 
-/* Sets the keys that the file has. `name` stands for it in messages. -AGX_INVALID_ARGUMENT; some
- * keys may have been set then. */
+/* Sets the keys that the file has; `name` names the file in messages. On -AGX_INVALID_ARGUMENT
+ * some keys may already be set. */
 int agx_config_read(struct agx_config *c, struct agx_str yaml, const char *name,
                     struct agx_error **err) AGX_MUST_CHECK;
 
-/* One key, from the command line. */
+/* Sets one key, from the command line. */
 int agx_config_set(struct agx_config *c, const char *key, const char *value,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* What no key can see alone. */
+/* Checks that concern more than one key. */
 int agx_config_check(const struct agx_config *c, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Appends all keys with their values and what they mean: YAML that reads back as the same. */
+/* Appends all keys with values and meanings, as YAML that reads back to the same values. */
 int agx_config_print(const struct agx_config *c, struct agx_buf *out) AGX_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* config_print.c: the configuration as YAML, with what each key means above it. */
+/* config_print.c: the configuration as YAML, with each key's meaning as a comment above it. */
 #include "daemon/config_internal.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #define COLUMNS 96 /* of a comment, its indent not counted */
 
-/* A comment, broken at blanks. */
+/* Prints a comment, wrapped at blanks. */
 static int print_comment(struct agx_buf *out, const char *text, int indent)
 {
     struct agx_str rest = agx_str_from(text);
@@ -49,7 +49,7 @@ static uint32_t first_char(struct agx_str s, size_t *ret_len)
     return c;
 }
 
-/* May it stand in a quoted text as it is? YAML takes no controls, and some others end a line. */
+/* May it stand unescaped in a quoted text? Not control characters, and not line separators. */
 static bool is_printable(uint32_t c)
 {
     return (c >= ' ' && c < 0x7f) ||
@@ -104,7 +104,7 @@ static int print_value(const struct agx_config *c, const struct agx_config_key *
     }
 }
 
-/* The section's line when it begins with this key. */
+/* Prints the section's line if this key is its first. */
 static int print_section(struct agx_str section, struct agx_str *last, struct agx_buf *out)
 {
     if (agx_str_eq(section, *last))

@@ -3,7 +3,7 @@
 
 #include "base/banned.h"
 
-/* Longer than any of them has a use for, and far from where sums overflow. */
+/* Longer than any useful value, and far from where sums overflow. */
 #define SPAN_MAX_MS ((uint64_t)3650 * 24 * 3600 * 1000)
 #define NS_PER_MS 1000000u
 #define NS_PER_S 1000000000u
@@ -57,131 +57,133 @@ static const char *const control_words[] = { "auto", "pidfd", "stdio", "engine",
 
 const struct agx_config_key agx_config_keys[] = {
     TEXT("backend", backend, NULL,
-         "what makes sandboxes: native (Linux alone), docker or docker:HOST; with compat the "
+         "which backend makes sandboxes: native (Linux only), docker or docker:HOST; with compat "
+         "the "
          "default is docker"),
     CHOICE("compat", compat, compat_words,
-           "whose programs to serve beside our own: none, or agbox (agents-sandbox)"),
+           "other clients to serve beside our own: none, or agbox (agents-sandbox)"),
     { .name = "allow_uids",
       .kind = AGX_CONFIG_UIDS,
       AT(allow_uids),
-      .means =
-          "users who may use the daemon, beside its own and root, by their numbers; the socket "
-          "is then open to all of the machine and each caller's user is looked at" },
+      .means = "user ids that may use the daemon, beside its own user and root; the socket "
+               "is then open to all local users, and the daemon checks each caller's user id" },
 
-    CHOICE("log.level", log.level, level_words, "the least that is written"),
+    CHOICE("log.level", log.level, level_words, "the lowest level that is logged"),
     CHOICE("log.format", log.format, format_words, "logfmt for people, json for programs"),
     SIZE("log.max_size", log_file_max, 1, SIZE_MAX_BYTES,
-         "a log file of this size is put aside as agentixd.log.1"),
-    COUNT("log.keep", log_keep, 0, 1000, "how many of those are kept"),
-    SPAN_MS("log.check", log_check_ms, "how often the file's size is looked at"),
+         "the log file is rotated to agentixd.log.1 at this size"),
+    COUNT("log.keep", log_keep, 0, 1000, "how many rotated log files are kept"),
+    SPAN_MS("log.check", log_check_ms, "how often the log file's size is checked"),
 
     SIZE("limits.message", rpc.message_max, 1 << 10, AGX_MESSAGE_MAX, "the largest request"),
     COUNT("limits.connections", rpc.conns_max, 1, COUNT_MAX,
-          "clients at a time; fewer where the limit of open files is lower"),
-    COUNT("limits.streams", rpc.streams_max, 1, 1 << 20, "calls at a time on one connection"),
+          "concurrent client connections; fewer where the limit of open files is lower"),
+    COUNT("limits.streams", rpc.streams_max, 1, 1 << 20, "concurrent calls on one connection"),
     COUNT("limits.sandboxes_per_uid", engine.sandboxes_per_uid, 0, COUNT_MAX,
-          "sandboxes of one user; 0: no limit"),
+          "sandboxes per user; 0: no limit"),
     COUNT("limits.execs_per_uid", engine.execs_per_uid, 0, COUNT_MAX,
-          "commands of one user that run at a time; 0: no limit"),
+          "concurrent commands per user; 0: no limit"),
     COUNT("limits.subscribers_per_uid", subscribers_per_uid, 0, COUNT_MAX,
-          "streams of events of one user; 0: no limit"),
+          "event streams per user; 0: no limit"),
 
     SPAN("sandbox.idle_ttl", engine.idle_ttl_ns, 1, 0, SPAN_MAX_NS,
-         "stop a sandbox that nobody used for so long; 0: never"),
+         "stop a sandbox that was idle for this long; 0: never"),
     SPAN("sandbox.cleanup_ttl", engine.cleanup_ttl_ns, 1, 1, SPAN_MAX_NS,
-         "delete a sandbox that was stopped for so long, and forget one that was deleted"),
-    SPAN_MS("sandbox.sweep", engine.sweep_ms, "how often those two are looked at"),
+         "delete a sandbox this long after its stop, and purge it this long after its delete"),
+    SPAN_MS("sandbox.sweep", engine.sweep_ms, "how often idle_ttl and cleanup_ttl are checked"),
     SPAN_MS("sandbox.look", engine.look_ms,
-            "how often the backend is asked what runs, without news from it"),
+            "how often the backend is asked what runs if it reports no events"),
     SPAN("sandbox.stop_grace", engine.stop_grace_ms, NS_PER_MS, 0, SPAN_MAX_MS,
          "from TERM to KILL when a sandbox is stopped"),
 
     SPAN("exec.grace", engine.exec_grace_ms, NS_PER_MS, 0, SPAN_MAX_MS,
          "from TERM to KILL when a command is cancelled or past its deadline"),
     SIZE("exec.log_head", engine.log_head_max, 1, SIZE_MAX_BYTES,
-         "of what a command prints, the first so many bytes are kept"),
-    SIZE("exec.log_tail", engine.log_tail_max, 1, SIZE_MAX_BYTES, "and the last so many"),
+         "how many of the first bytes of a command's output are kept"),
+    SIZE("exec.log_tail", engine.log_tail_max, 1, SIZE_MAX_BYTES,
+         "how many of the last bytes of a command's output are kept"),
 
     CHOICE("network.lan", lan_blocked, lan_words,
-           "whether sandboxes reach private addresses of other machines; the host and other "
-           "sandboxes they never reach"),
+           "whether sandboxes may reach private addresses of other machines; they never reach the "
+           "host and other sandboxes"),
 
-    CHOICE("docker.control", docker.control, control_words,
-           "how commands reach a sandbox: pidfd (needs root), stdio, engine (an engine on another "
-           "machine), or by itself"),
     CHOICE(
-        "docker.isolation", docker.isolation_off, isolation_words,
-        "with `required` the daemon does not start without CAP_NET_ADMIN, and an engine on another "
-        "machine gets no sandboxes with a network: they could not be kept apart"),
+        "docker.control", docker.control, control_words,
+        "how commands enter a sandbox: pidfd (needs root), stdio, engine (for an engine on another "
+        "machine), or auto"),
+    CHOICE("docker.isolation", docker.isolation_off, isolation_words,
+           "`required`: the daemon does not start without CAP_NET_ADMIN, and an engine on another "
+           "machine gets no sandboxes with a network, because it could not isolate them"),
     TEXT("docker.pool", docker.pool, AGX_SUBNETS_POOL, "addresses for the networks of sandboxes"),
     COUNT("docker.pool_prefix", docker.pool_prefix, 1, 126,
-          "and the length of each network's prefix"),
+          "the prefix length of each sandbox network"),
     COUNT("docker.networks_ready", docker.networks_ready, 0, AGX_DOCKER_READY_MAX,
-          "networks that are kept ready for the next sandboxes; not with compat"),
+          "networks prepared in advance for the next sandboxes; not with compat"),
     COUNT("docker.pids", docker.pids, 0, COUNT_MAX,
-          "processes at a time in each container; 0: no limit"),
+          "concurrent processes in each container; 0: no limit"),
     TEXT("docker.init", docker.init, NULL,
          "the program agentix-init; empty: beside agentixd, or where it was installed"),
 
     TEXT("images.insecure_registries", images.insecure_registries, NULL,
-         "registries (host:port, with commas between) that are asked without TLS, as those on the "
-         "loopback are anyway"),
+         "registries (host:port, separated by commas) that are used without TLS, as those on the "
+         "loopback always are"),
     SIZE("images.import_max", images.store.import_max_bytes, 1 << 10, SIZE_MAX_BYTES,
-         "the largest archive that is imported"),
+         "the largest archive that may be imported"),
     SIZE("images.layer_max", images.store.limits.bytes, 1 << 10, SIZE_MAX_BYTES,
-         "a layer whose files are larger together is refused"),
+         "the largest layer: the total size of its files"),
     COUNT("images.layer_entries", images.store.limits.entries, 1, COUNT_MAX,
-          "and one of more files and directories"),
+          "the most files and directories in a layer"),
 
     TEXT("native.pool", native.pool, AGX_SUBNETS_POOL, "addresses for the networks of sandboxes"),
     COUNT("native.id_base", native.id_base, 65536, 0xf0000000u,
-          "the first of the user and group ids that sandboxes have on this machine; each takes "
+          "the first of the host user and group ids for sandboxes; each sandbox takes "
           "65536 of them"),
     COUNT("native.ready", native.ready, 0, AGX_NEST_READY_MAX,
-          "namespaces that are kept ready for the next sandboxes"),
+          "namespace sets prepared in advance for the next sandboxes"),
     COUNT("native.pids", native.pids, 1, COUNT_MAX,
-          "processes at a time in each sandbox or companion"),
+          "concurrent processes in each sandbox or companion"),
     TEXT("native.init", native.init, NULL,
          "the program agentix-init; empty: beside agentixd, or where it was installed"),
 
     SPAN_MS("crash.window", engine.watch.window_ms,
-            "a main process that fails for longer than this is given up"),
-    SPAN_MS("crash.stable", engine.watch.stable_ms, "one that ran for so long has recovered"),
+            "a main process that keeps failing for longer than this is not restarted again"),
+    SPAN_MS("crash.stable", engine.watch.stable_ms,
+            "a main process that ran for this long counts as recovered"),
     SPAN_MS("crash.first_retry", engine.watch.first_retry_ms,
-            "before it is started again; doubles each time"),
-    SPAN_MS("crash.max_retry", engine.watch.max_retry_ms, "up to this"),
+            "pause before its first restart; doubles each time"),
+    SPAN_MS("crash.max_retry", engine.watch.max_retry_ms, "the longest pause between restarts"),
 
     SPAN_MS("deadline.create", engine.create_ms,
-            "how long the backend may take for each of these; a create may pull an image"),
-    SPAN_MS("deadline.resume", engine.resume_ms, "after a stop"),
-    SPAN_MS("deadline.stop", engine.stop_ms, "the grace included"),
-    SPAN_MS("deadline.delete", engine.delete_ms, "the grace included"),
-    SPAN_MS("deadline.look", engine.look_deadline_ms, "asking what runs"),
-    SPAN_MS("deadline.exec_start", engine.exec_start_ms, "until a command runs"),
+            "how long the backend may take to create a sandbox; this may include an image pull"),
+    SPAN_MS("deadline.resume", engine.resume_ms, "to resume a sandbox after a stop"),
+    SPAN_MS("deadline.stop", engine.stop_ms, "to stop a sandbox, including the grace period"),
+    SPAN_MS("deadline.delete", engine.delete_ms, "to delete a sandbox, including the grace period"),
+    SPAN_MS("deadline.look", engine.look_deadline_ms, "to report what runs"),
+    SPAN_MS("deadline.exec_start", engine.exec_start_ms, "to start a command"),
     SPAN_MS(
         "deadline.abandon", engine.abandon_ms,
-        "past its deadline an operation is cancelled; without an answer to that for so long, it "
-        "is given up"),
+        "an operation past its deadline is cancelled; if that is not confirmed in this time, it "
+        "is abandoned"),
 
     SPAN_MS("retry.first", engine.retry_first_ms,
-            "before what failed for want of disk or backend is tried again; doubles each time"),
-    SPAN_MS("retry.max", engine.retry_max_ms, "up to this"),
+            "pause before a retry after a disk or backend failure; doubles each time"),
+    SPAN_MS("retry.max", engine.retry_max_ms, "the longest pause between retries"),
 
     SIZE("store.map_size", store.map_bytes, 1 << 20, SIZE_MAX_BYTES,
-         "address space for the store at first; doubles as needed"),
+         "the store's initial address space; doubles as needed"),
     SIZE("store.map_max", store.map_max, 1 << 20, SIZE_MAX_BYTES,
-         "and the size that its file may reach"),
+         "the largest size of the store's file"),
     SIZE("store.queue", store.queue_max, 1 << 20, SIZE_MAX_BYTES,
-         "bytes that may wait for the disk"),
+         "bytes that may wait to be written to the disk"),
     FLAG("store.grouping", store.grouping,
-         "several requests share one write; off only to measure what that gains"),
+         "several requests share one write; turn it off only to measure the gain"),
     SPAN("store.verify", store.verify_s, NS_PER_S, 1, SPAN_MAX_MS / 1000,
-         "how long the check after an unclean end may take"),
+         "how long the check after an unclean exit may take"),
 
     SPAN("shutdown.grace", shutdown_grace_ms, NS_PER_MS, 0, 4000,
-         "how long calls may go on after SIGTERM"),
+         "how long running calls may continue after SIGTERM"),
     SPAN("shutdown.limit", shutdown_limit_ms, NS_PER_MS, 1, 5000,
-         "and all of it may take, whatever clients and disks do"),
+         "how long the whole shutdown may take, whatever clients and disks do"),
 };
 
 const size_t agx_config_keys_len = AGX_ARRAY_LEN(agx_config_keys);

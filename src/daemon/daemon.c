@@ -1,6 +1,6 @@
 /*
- * daemon.c: the process round the parts: locks, log, signals, sockets, and how long the end may
- * take. A start that failed in the middle ends on the same path as a shutdown.
+ * daemon.c: the process around the subsystems: locks, log, signals, sockets, and the time limit of
+ * the shutdown. A start that failed halfway ends on the same path as a shutdown.
  */
 #include "daemon/daemon.h"
 
@@ -28,12 +28,12 @@ struct daemon {
     bool stopping;
 };
 
-/* ---- the end ---- */
+/* ---- shutdown ---- */
 
-static volatile sig_atomic_t limit_status; /* what to exit with when the end takes too long */
+static volatile sig_atomic_t limit_status; /* exit status if the shutdown takes too long */
 
-/* Whatever hangs now, a disk or a client: the store is whole at any moment, and sandboxes are none
- * of our children. */
+/* Exiting is safe at any moment, even if a disk or a client hangs: the store is always consistent,
+ * and sandboxes are not our children. */
 static void on_limit(int signo)
 {
     (void)signo;
@@ -50,13 +50,13 @@ static void limit_the_end(uint64_t ms, int status)
     (void)setitimer(ITIMER_REAL, &when, NULL);
 }
 
-/* Without parts, the last handles: with them the loop ends. */
+/* After the subsystems: closes the last handles, which ends the loop. */
 static void close_rest(void *user)
 {
     struct daemon *d = user;
     sigset_t all;
 
-    /* Whoever sends another signal now would kill a program that is about to exit. */
+    /* Another signal now would kill a program that is about to exit. */
     (void)sigfillset(&all);
     (void)sigdelset(&all, SIGALRM);
     (void)sigprocmask(SIG_BLOCK, &all, NULL);
@@ -91,14 +91,14 @@ static void on_shutdown(void *user, int signo, unsigned count)
     agx_parts_close(&d->parts, close_rest, d);
 }
 
-/* ---- the start ---- */
+/* ---- start ---- */
 
-/* The one thing that comes before the lock is the directory that it is in. */
+/* Before the lock, only its directory is made. */
 static int take_locks(struct daemon *d, struct agx_error **err)
 {
     const struct agx_places_agbox *agbox = d->o->agbox;
     const struct agx_places *p = d->o->places;
-    /* With users of the list others must be able to reach the socket. */
+    /* With allowed users, others must be able to reach the socket. */
     mode_t mode = d->o->config->allow_uids.len > 0 ? 0711 : 0700;
     int r = p->run_dir_ours ? agx_dirs_own(p->run_dir, mode, err) : agx_dirs_any(p->run_dir, err);
 
@@ -111,8 +111,8 @@ static int take_locks(struct daemon *d, struct agx_error **err)
 }
 
 /*
- * An ordinary user's native backend: from here on we are root of a user namespace of his. Before
- * there is any thread, and after the lock, so that nobody else does the same.
+ * Native backend of an ordinary user: from here on we are root of that user's user namespace.
+ * Before any thread exists, and after the lock, so that no other daemon does the same.
  */
 static int enter_rootless(struct daemon *d, struct agx_error **err)
 {
@@ -124,8 +124,8 @@ static int enter_rootless(struct daemon *d, struct agx_error **err)
         return 0;
     if (d->o->config->allow_uids.len > 0)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "allow_uids: only the user himself reaches the native backend of an "
-                             "ordinary user");
+                             "allow_uids: the native backend of an ordinary user serves only "
+                             "that user");
     r = agx_dirs_own(c.dir, 0700, err);
     if (r == 0)
         r = agx_rootless_enter(&d->rootless, &c, err);
@@ -167,7 +167,7 @@ static int open_signals(struct daemon *d, struct agx_error **err)
     return r < 0 ? agx_error_set(err, AGX_INTERNAL, "watch SIGHUP: %s", uv_strerror(r)) : 0;
 }
 
-/* Ours, unless others were handed over, and agbox's. */
+/* Our socket, unless the service manager passed sockets, and agbox's. */
 static int open_sockets(struct daemon *d, struct agx_error **err)
 {
     bool open_to_all = d->o->config->allow_uids.len > 0;
@@ -183,7 +183,7 @@ static int open_sockets(struct daemon *d, struct agx_error **err)
     return r;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole run ---- */
 
 static void warn_of_config_toml(const struct agx_places_agbox *agbox)
 {
@@ -221,7 +221,7 @@ static int open_edge(struct daemon *d, struct agx_error **err)
     return r < 0 ? r : agx_background_ready(d->o->background, err);
 }
 
-/* The steps of the start, with what programs that read agboxd's log know as their failure. */
+/* The start's steps, each with the failure text that programs expect in agboxd's log. */
 static const struct {
     int (*run)(struct daemon *d, struct agx_error **err);
     const char *failure;
@@ -238,7 +238,7 @@ static int start(struct daemon *d, struct agx_error **err)
 
         if (r == 0)
             continue;
-        /* Without the file the log is on the starter's stderr, where main() says it in words. */
+        /* Without a log file the log is on the starter's stderr, where main() prints the error. */
         if (!d->o->log_to_file || d->logfile)
             AGX_LOG(AGX_LOG_ERROR, "daemon.start_failed", AGX_F_STR("msg", steps[i].failure),
                     AGX_F_ERR(err ? *err : NULL));

@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-/* Symlinks in the path are followed: it comes from the environment of whoever started us. */
+/* Symlinks in the path are followed: it comes from the environment of our own user. */
 int agx_dirs_any(const char *path, struct agx_error **err)
 {
     char part[PATH_MAX];

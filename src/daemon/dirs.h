@@ -1,4 +1,4 @@
-/* dirs.h: directories of the daemon's own. */
+/* dirs.h: the daemon's own directories. */
 #ifndef AGX_DAEMON_DIRS_H
 #define AGX_DAEMON_DIRS_H
 
@@ -7,12 +7,12 @@
 #include <sys/types.h>
 
 /*
- * Makes the directory, and with 0700 those above it that are missing, and gives it `mode`, also
- * when it was there. -AGX_FAILED_PRECONDITION when it belongs to somebody else or is none.
+ * Makes the directory, and with mode 0700 its missing parents. Gives it `mode` even if it existed.
+ * -AGX_FAILED_PRECONDITION when it belongs to another user or is not a directory.
  */
 int agx_dirs_own(const char *path, mode_t mode, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The same, but a directory that is there is left as it is: it may be anybody's. */
+/* The same, but leaves an existing directory as it is, whoever owns it. */
 int agx_dirs_any(const char *path, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

@@ -5,8 +5,8 @@
  *               ^ |                            |
  *               | +---------- done ------------+--> DONE or FAILED
  *               | v
- *              BUSY   carried on after a restart, and the backend is still at what the former
- *                     daemon asked for; or settle_ms are not over
+ *              BUSY   resumed after a restart while the backend still runs the former daemon's
+ *                     request; or settle_ms are not over
  */
 #include "daemon/drive.h"
 
@@ -25,14 +25,14 @@ struct agx_operation {
     struct agx_unit *unit;
     enum agx_do verb;
     struct agx_backend_op *op;
-    struct agx_alarm alarm; /* the deadline; after a cancel the end of patience */
+    struct agx_alarm alarm; /* the deadline; after a cancel, when to give up */
     uint64_t started_ms;
     bool expired; /* it was cancelled at its deadline, not by a request */
     bool cancelled;
     bool carried_on;
-    uint64_t progress_ms;   /* when its progress was last told; 0: never */
-    unsigned tries;         /* that found the backend busy */
-    struct agx_alarm again; /* BUSY, and `op` is NULL: the first or next try */
+    uint64_t progress_ms;   /* when its progress was last reported; 0: never */
+    unsigned tries;         /* attempts that found the backend busy */
+    struct agx_alarm again; /* BUSY, and `op` is NULL: the first or next attempt */
 };
 
 static uint64_t deadline_of(const struct agx_engine_config *c, enum agx_do verb)
@@ -50,7 +50,7 @@ static uint64_t deadline_of(const struct agx_engine_config *c, enum agx_do verb)
     }
 }
 
-/* The operation is over: the unit has none. */
+/* Ends the operation: its unit has none afterwards. */
 static void operation_free(struct agx_operation *o)
 {
     struct agx_engine *e = o->unit->engine;
@@ -105,7 +105,7 @@ static void on_progress(void *user, const struct agx_pull *pull)
 
 static void on_again(struct agx_alarm *a);
 
-/* Nothing of this operation is under way: the deadline holds on. */
+/* No backend call is under way; the deadline stays set. */
 static void wait_for_backend(struct agx_operation *o, struct agx_error *error)
 {
     struct agx_engine *e = o->unit->engine;
@@ -169,7 +169,7 @@ static void on_given_up(struct agx_alarm *a)
     report_failure(u, verb, text);
 }
 
-/* Its end while the backend does nothing for it. */
+/* Ends it while no backend call is under way. */
 static void end_wait(struct agx_operation *o)
 {
     struct agx_unit *u = o->unit;
@@ -189,7 +189,7 @@ static void cancel(struct agx_operation *o)
         return;
     }
     o->cancelled = true;
-    /* First the alarm: the backend may be quick. */
+    /* The alarm comes first: the backend may answer at once. */
     agx_engine_alarm(e, &o->alarm, e->config.abandon_ms, on_given_up);
     agx_backend_cancel(o->op);
 }
@@ -202,7 +202,7 @@ static void on_deadline(struct agx_alarm *a)
     cancel(o);
 }
 
-/* Asks the backend; ends the operation when it cannot even be asked. */
+/* Calls the backend; ends the operation when the call cannot be made. */
 static void try_once(struct agx_operation *o)
 {
     struct agx_unit *u = o->unit;
@@ -257,7 +257,7 @@ void agx_drive_carry_on(struct agx_unit *u, enum agx_do verb)
 
 void agx_drive_cancel(struct agx_unit *u)
 {
-    /* It may have ended meanwhile: its report is in the queue. */
+    /* It may have ended: its report is in the queue. */
     if (u->operation)
         cancel(u->operation);
 }
@@ -271,7 +271,7 @@ void agx_drive_abandon(struct agx_unit *u)
     operation_free(u->operation);
 }
 
-/* ---- what nobody waits for ---- */
+/* ---- removals and kills without a waiter ---- */
 
 struct agx_removal {
     struct agx_list_node node;

@@ -1,8 +1,8 @@
 /*
  * drive_exec.c: commands at the backend.
  *
- * A start or an adoption is one call that lives until the command's end; a kill is another beside
- * it. Whichever tells of the end first wins: core ignores the rest.
+ * A start or an adoption is one call that lives until the command's end. A kill is a second call
+ * beside it. The first of the two that reports the end counts; core ignores the other.
  */
 #include "daemon/drive.h"
 
@@ -32,7 +32,7 @@ static void report(struct agx_active *x, enum agx_exec_on on, int32_t exit_code,
 
 static void start_or_adopt(struct agx_active *x, bool adopt);
 
-/* The descriptors were the backend's for the call; the guard was for the start. */
+/* Ends the call and clears the alarm that guards its start. */
 static void start_ended(struct agx_active *x)
 {
     agx_alarms_clear(&x->unit->engine->alarms, &x->guard);
@@ -85,7 +85,7 @@ static void on_adopt_again(struct agx_alarm *a)
     start_or_adopt(container_of(a, struct agx_active, guard), true);
 }
 
-/* Whether it runs is not known: nothing is concluded, and it is asked again. */
+/* Whether the command runs is not known: asks again later. */
 static void adopt_later(struct agx_active *x)
 {
     const struct agx_engine_config *c = &x->unit->engine->config;
@@ -131,7 +131,7 @@ static int call_backend(struct agx_active *x, bool adopt, struct agx_error **err
                                   .stdin_open = x->stdin_open };
     int r = 0;
 
-    if (x->logs.out[0] < 0) /* a start from before this daemon */
+    if (x->logs.out[0] < 0) /* started by an earlier daemon */
         r = agx_logs_reopen(&e->logs, x->exec.sandbox_id, x->exec.id, &x->logs, err);
     if (r < 0)
         return r;

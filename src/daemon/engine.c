@@ -1,9 +1,9 @@
 /*
- * engine.c: the object: its turn, requests, its end.
+ * engine.c: the manager itself: its turn, requests, its close.
  *
- * Requests, reports and timers only queue. Once in each turn of the loop, right behind its poll,
- * all units that have something in their queue are taken through the rules: so what came in one
- * turn shares a commit, and no answer comes inside the call that asked for it.
+ * Requests, reports and timers only queue. Once per turn of the loop, right after its poll, the
+ * rules process every unit with a non-empty queue. So all inputs of one turn share a commit, and no
+ * answer is given inside the call that asked for it.
  */
 #include "daemon/engine.h"
 
@@ -22,7 +22,7 @@
 
 #include "base/banned.h"
 
-/* How long the end waits for threads that look at paths. */
+/* How long the close waits for threads that check paths. */
 #define CLOSE_MS 1000
 
 struct agx_stamp agx_engine_now(const struct agx_engine *e)
@@ -32,13 +32,13 @@ struct agx_stamp agx_engine_now(const struct agx_engine *e)
                                .boot = e->boot };
 }
 
-/* The same number for all of one boot: the kernel names it. */
+/* A number that identifies the boot; it comes from the kernel's boot id. */
 static int read_boot(uint64_t *ret, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(256);
     int r = agx_fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, NULL);
 
-    if (r < 0) /* no /proc: spans from before this start count by the wall clock */
+    if (r < 0) /* no /proc: times from before this start are measured by the wall clock */
         return agx_random_bytes(ret, sizeof(*ret), err);
     *ret = agx_siphash((struct agx_siphash_key){ 0 }, agx_buf_peek(&text));
     return 0;
@@ -78,9 +78,16 @@ static void pump_units(struct agx_engine *e)
     struct agx_list now = { 0 };
     struct agx_unit *u;
 
-    /* Those that are there now: an answer that asks again gets the next turn. */
-    agx_list_move(&now, &e->dirty);
-    while ((u = AGX_LIST_TAKE(&now, struct agx_unit, dirty)))
+    /* Only the answers queued now: a request made inside an answer waits for the next turn. */
+    for (const struct agx_unit *u = e->dirty; u; u = u->next_dirty)
+        n++;
+    while (n-- > 0 && e->dirty) {
+        struct agx_unit *u = e->dirty;
+
+        e->dirty = u->next_dirty;
+        if (!e->dirty)
+            e->dirty_tail = &e->dirty;
+        u->dirty = false;
         agx_unit_pump(u);
 }
 
@@ -153,7 +160,7 @@ void agx_engine_refuse_stopping(struct agx_engine *e, agx_answer_fn answer, void
 
 /* ---- requests ---- */
 
-/* True: it is stopping, and whoever asks will be told. */
+/* True when the manager is stopping; the caller is answered with that. */
 static bool is_over(struct agx_engine *e, agx_answer_fn answer, void *user)
 {
     agx_loop_assert(e->loop);
@@ -239,7 +246,7 @@ void agx_engine_exec_cancel(struct agx_engine *e, const char *exec_id, agx_answe
     agx_unit_push(x->unit, in);
 }
 
-/* ---- the beginning ---- */
+/* ---- open ---- */
 
 static void free_parts(struct agx_engine *e)
 {
@@ -248,7 +255,7 @@ static void free_parts(struct agx_engine *e)
 
     for (size_t at = 0; agx_map_next(&e->units, &at, NULL, &units[n]);)
         n++;
-    agx_roll_done(&e->roll); /* so that nobody is searched in them */
+    agx_roll_done(&e->roll); /* so that the removals below do not search them */
     agx_roll_done(&e->exec_roll);
     for (size_t i = 0; i < n; i++)
         agx_unit_free(units[i]);
@@ -333,10 +340,10 @@ int agx_engine_open(struct agx_loop *l, const struct agx_engine_config *c,
     return 0;
 }
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
-/* Those who wait will be told; what is no request is not lost, for the next start asks again. */
-static void refuse_inputs(struct agx_engine *e, struct agx_list *inputs)
+/* Answers all requests. Reports and timers are not lost, because the next start asks again. */
+static void refuse_inputs(struct agx_engine *e, struct agx_input *in)
 {
     struct agx_input *in;
 
@@ -347,7 +354,7 @@ static void refuse_inputs(struct agx_engine *e, struct agx_list *inputs)
     }
 }
 
-/* Nothing of a unit is at the backend or in the clock's list any more. */
+/* Ends the unit's backend calls and clears its alarms. */
 static void quiet(struct agx_unit *u)
 {
     struct agx_engine *e = u->engine;

@@ -1,10 +1,10 @@
 /*
- * engine.h: the daemon's heart: which sandboxes and execs there are, and everything that happens to
- * them, in order and durable.
+ * engine.h: the manager, the core of the daemon: it holds all sandboxes and execs, and everything
+ * that happens to them, in order and durably.
  *
- * Requests are answered by a callback after their commit, refusals included; reads are answered at
- * once with what is committed. Whoever saw an event finds at least that state.
- * docs/design/daemon.md has the order of things. Loop thread only.
+ * Requests, also refused ones, are answered by a callback after their commit. Reads are answered at
+ * once with the committed state. A client that saw an event finds at least the state after it.
+ * docs/design/daemon.md describes the order of steps. Loop thread only.
  */
 #ifndef AGX_DAEMON_ENGINE_H
 #define AGX_DAEMON_ENGINE_H
@@ -17,28 +17,28 @@
 struct agx_engine;
 struct agx_sources;
 
-/* Spans and sizes come from the configuration; tests shorten them. */
+/* Times and sizes come from the configuration; tests shorten them. */
 struct agx_engine_config {
     struct agx_store *store;     /* opened with agx_schema_layout; outlives the engine */
     struct agx_backend *backend; /* likewise */
     const char *log_root;        /* directory of exec logs, 0700, exists; absolute */
-    struct agx_spec_host host;   /* look NULL: the engine looks itself, on threads of its own */
-    struct agx_sources *sources; /* by which it looks; NULL: only symlinks are judged */
+    struct agx_spec_host host;   /* look NULL: the manager checks, on its threads */
+    struct agx_sources *sources; /* used for these checks; NULL: only symlinks are checked */
     int64_t idle_ttl_ns, cleanup_ttl_ns;
-    uint64_t sweep_ms; /* how often idle and clean-up times are looked at */
-    uint64_t look_ms;  /* how often the backend is looked at without news */
+    uint64_t sweep_ms; /* how often idle and clean-up times are checked */
+    uint64_t look_ms;  /* how often the backend is asked when it reports no events */
     struct agx_watch_config watch;
     uint64_t create_ms, resume_ms, stop_ms, delete_ms, look_deadline_ms, exec_start_ms;
-    uint64_t use_ms;     /* what a sandbox uses is asked for so long */
-    uint64_t abandon_ms; /* from a cancel to the moment where an operation is given up */
+    uint64_t use_ms;     /* time limit of a resource usage query */
+    uint64_t abandon_ms; /* from a cancel until an operation is given up */
     uint64_t stop_grace_ms, exec_grace_ms;
-    uint64_t settle_ms; /* between the answer to a request and what it sets going; 0: nothing */
-    uint64_t retry_first_ms, retry_max_ms; /* pauses before what failed is tried again */
+    uint64_t settle_ms; /* between the answer to a request and its operation; 0: none */
+    uint64_t retry_first_ms, retry_max_ms; /* pauses between retries */
     uint64_t log_head_max, log_tail_max;
     uint32_t sandboxes_per_uid, execs_per_uid; /* 0: no limit */
 };
 
-/* All but store, backend, log_root, the host's homes and our paths. */
+/* Sets all but store, backend, log_root, the host's homes and our paths. */
 #define AGX_ENGINE_CONFIG_INIT                                                                     \
     {                                                                                              \
         .idle_ttl_ns = AGX_IDLE_TTL_NS, .cleanup_ttl_ns = AGX_CLEANUP_TTL_NS,                      \
@@ -53,27 +53,27 @@ struct agx_engine_config {
     }
 
 /*
- * Loads the store, gives every record its restart, and serves; what the backend has to say comes
- * later and holds up nothing. A record that cannot be read is logged and left out.
+ * Loads the store, restarts every record, and serves. The backend is asked later, which delays
+ * nothing. A record that cannot be read is logged and left out.
  */
 int agx_engine_open(struct agx_loop *l, const struct agx_engine_config *c,
                     struct agx_engine **ret_engine, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Takes no more inputs, waits for commits under way, abandons the backend's operations; sandboxes
- * run on. */
+/* Takes no more inputs, waits for running commits, abandons the backend's operations. Sandboxes
+ * keep running. */
 void agx_engine_close(struct agx_engine *e, agx_done_fn closed, void *user);
 
 /* ---- reads ---- */
 
-/* The sandbox as it is committed, borrowed until the callback in which this is called returns.
- * -AGX_NOT_FOUND with the reason's message. */
+/* The sandbox as it is committed, borrowed until the current callback returns. -AGX_NOT_FOUND with
+ * the reason's message. */
 int agx_engine_find(struct agx_engine *e, const char *id, const struct agx_sandbox **ret,
                     struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Lists in the order of agx_sandbox_order(): calls `visit` for those behind the given place
- * (after_id NULL: from the first), at most `max`; 0: all. The sandbox of that place may be gone.
- * visit: 0 go on, positive: enough.
+ * Lists in the order of agx_sandbox_order(): calls `visit` for at most `max` sandboxes (0: all)
+ * after the given position (after_id NULL: from the first). The sandbox at that position may have
+ * been deleted. visit returns 0 to go on, positive to stop.
  */
 typedef int (*agx_sandbox_visit_fn)(void *user, const struct agx_sandbox *sb);
 void agx_engine_list(struct agx_engine *e, int64_t after_created_ns, const char *after_id,
@@ -84,15 +84,15 @@ void agx_engine_list(struct agx_engine *e, int64_t after_created_ns, const char 
 int agx_engine_exec_find(struct agx_engine *e, const char *exec_id, struct agx_exec *ret,
                          uint64_t *ret_sequence, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Active execs by id, until `visit` returns something else than 0. `sandbox_id` NULL: of all;
- * `after_id` NULL: from the first, else those behind it. */
+/* Visits active execs by id until `visit` returns nonzero. `sandbox_id` NULL: those of all
+ * sandboxes; `after_id` NULL: from the first, else those after it. */
 typedef int (*agx_exec_visit_fn)(void *user, const struct agx_exec *exec, uint64_t sequence);
 void agx_engine_exec_list(struct agx_engine *e, const char *sandbox_id, const char *after_id,
                           agx_exec_visit_fn visit, void *user);
 
 /* ---- requests ---- */
 
-/* The answer to a request; error NULL: accepted. Everything is borrowed for the call, but for
+/* The answer to a request; error NULL: accepted. All is borrowed for the call, except
  * `error`, which the callee owns. */
 struct agx_answer {
     struct agx_error *error;
@@ -104,8 +104,8 @@ struct agx_answer {
 };
 typedef void (*agx_answer_fn)(void *user, const struct agx_answer *a);
 
-/* Takes the spec, whether or not it is accepted; `id` NULL: a UUID. The checks of contract order
- * are made here (agx_spec_accept, id, backend's check, caps). The answer never comes inside. */
+/* Takes the spec, accepted or not; `id` NULL: a UUID. Makes the checks in contract order
+ * (agx_spec_accept, id, backend's check, caps). The answer never comes inside the call. */
 void agx_engine_create(struct agx_engine *e, uid_t uid, const char *id, struct agx_spec *take_spec,
                        agx_answer_fn answer, void *user);
 
@@ -113,36 +113,36 @@ void agx_engine_create(struct agx_engine *e, uid_t uid, const char *id, struct a
 void agx_engine_ask(struct agx_engine *e, const char *id, enum agx_on on, agx_answer_fn answer,
                     void *user);
 
-/* A command to be run. Takes the exec's contents (sandbox_id, command, cwd, env_overrides,
+/* Runs a command. Takes the exec's contents (sandbox_id, command, cwd, env_overrides,
  * deadline_ns; id NULL: a UUID). */
 void agx_engine_exec_create(struct agx_engine *e, uid_t uid, struct agx_exec *take_exec,
                             bool stdin_open, agx_answer_fn answer, void *user);
 void agx_engine_exec_cancel(struct agx_engine *e, const char *exec_id, agx_answer_fn answer,
                             void *user);
-/* Bytes for its input: `taken` when the next may come. */
+/* Writes to its stdin. Calls `taken` when the next bytes may follow. */
 int agx_engine_exec_write(struct agx_engine *e, const char *exec_id, struct agx_str data, bool eof,
                           agx_done_fn taken, void *user, struct agx_error **err) AGX_MUST_CHECK;
 
 /* ---- events ---- */
 
 /*
- * One reader of events: of a sandbox, or of all. It pulls: agx_feed_next() gives the next event
- * until there is none; `ready` tells when there is one again. So a slow reader costs nothing but
- * its place, and reads on from the store.
+ * One reader of events, of one sandbox or of all. It pulls: agx_feed_next() gives the next event
+ * until there is none; `ready` reports when there is one again. A slow reader reads on from the
+ * store and costs no memory for its backlog.
  */
 struct agx_feed;
 struct agx_feed_ops {
-    /* There is something for agx_feed_next() again (also: the end). Never inside a call. */
+    /* agx_feed_next() has an event again, or the end. Never inside a call. */
     void (*ready)(void *user);
-    /* Of all, and it has read everything: an image is being pulled. `position` is that of its last
-     * event. Never inside a call. May be NULL. */
+    /* For a reader of all sandboxes that has read everything: an image pull made progress.
+     * `position` is that of the last event it read. Never inside a call. May be NULL. */
     void (*pull)(void *user, uint64_t position, const char *sandbox_id,
                  const struct agx_pull *pull);
 };
 
-/* `sandbox_id` NULL: all of them, and `from` is a position; else the sequence of the last event
- * that is already known. Does not check `from` (agx_event_check_from). -AGX_NOT_FOUND: no such
- * sandbox. */
+/* `sandbox_id` NULL: all sandboxes, and `from` is a position; else `from` is the sequence of the
+ * last event that the reader knows. Does not check `from` (agx_event_check_from). -AGX_NOT_FOUND:
+ * no such sandbox. */
 int agx_feed_open(struct agx_engine *e, const char *sandbox_id, uint64_t from,
                   const struct agx_feed_ops *ops, void *user, struct agx_feed **ret_feed,
                   struct agx_error **err) AGX_MUST_CHECK;
@@ -157,21 +157,21 @@ struct agx_feed_item {
     struct agx_str encoded;
 };
 
-/* 1: *ret, borrowed until the next call for any feed or the turn's end; 0: nothing now; 2: the end,
- * the sandbox was purged and all its events were given; negative: the store failed. */
+/* 1: *ret, borrowed until the next call for any feed or the turn's end; 0: no event now; 2: the
+ * end, the sandbox was purged and all its events were read; negative: the store failed. */
 #define AGX_FEED_END 2
 int agx_feed_next(struct agx_feed *f, struct agx_feed_item *ret,
                   struct agx_error **err) AGX_MUST_CHECK;
 
-/* The newest position of all. */
+/* The newest position of all events. */
 uint64_t agx_engine_position(const struct agx_engine *e);
 
 /* ---- logs ---- */
 
 enum agx_stream { AGX_STREAM_OUT, AGX_STREAM_ERR };
 
-/* Opens the log of an exec for reading; see base/caplog.h. -AGX_NOT_FOUND: no exec, or its log is
- * gone. */
+/* Opens the log of an exec for reading; see base/caplog.h. -AGX_NOT_FOUND: no such exec, or its log
+ * was removed. */
 int agx_engine_open_log(struct agx_engine *e, const char *exec_id, enum agx_stream stream,
                         int *ret_data_fd, int *ret_index_fd, struct agx_error **err) AGX_MUST_CHECK;
 

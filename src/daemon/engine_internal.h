@@ -1,8 +1,8 @@
 /*
- * engine_internal.h: the engine itself, for its files.
+ * engine_internal.h: the manager's struct, for its files.
  *
- * Small allocations of the engine's own end the process without memory (base/mem.h); what is sized
- * by a client is refused.
+ * When a small allocation of the manager fails, the process ends (base/mem.h); an allocation sized
+ * by a client is refused instead.
  */
 #ifndef AGX_DAEMON_ENGINE_INTERNAL_H
 #define AGX_DAEMON_ENGINE_INTERNAL_H
@@ -15,7 +15,7 @@
 #include "daemon/tally.h"
 #include "daemon/unit.h"
 
-/* An answer that needs no commit. It must not come inside the request, so it waits for a turn. */
+/* An answer that needs no commit. It must not come inside the request: it waits for a turn. */
 struct agx_later {
     struct agx_list_node node;
     agx_answer_fn answer;
@@ -28,38 +28,38 @@ struct agx_later {
 struct agx_engine {
     struct agx_loop *loop;
     struct agx_engine_config config;
-    uint64_t boot;             /* of stamps */
-    struct agx_map units;      /* by id, also those that are not born */
+    uint64_t boot;             /* identifies the boot in stamps */
+    struct agx_map units;      /* by id, including those not born */
     struct agx_map execs;      /* likewise */
-    struct agx_map unreadable; /* ids of records that are left alone; the values mean nothing */
+    struct agx_map unreadable; /* ids of unreadable records; values unused */
     uint64_t n_unreadable;
-    struct agx_roll roll;      /* sandboxes of the units that are born, in the order of lists */
+    struct agx_roll roll;      /* sandboxes of born units, in list order */
     struct agx_roll exec_roll; /* those of `execs`, by id */
     struct agx_tally tally;
     struct agx_alarms alarms;
     struct agx_logs logs;
     struct agx_pool *accept_pool;
-    struct agx_list acceptances; /* of struct agx_acceptance: creates that wait for it */
-    /* The turn: what was queued since the last one is done after the loop's next poll. */
+    struct agx_acceptance *acceptances; /* creates that wait for the pool */
+    /* The turn: inputs queued since the last turn are processed after the loop's next poll. */
     uv_check_t check;
     uv_idle_t spin; /* keeps the loop from sleeping until then */
     bool awake, started;
     struct agx_list dirty; /* of struct agx_unit */
     struct agx_list later; /* of struct agx_later */
     /* The store. */
-    uint64_t position, next_position; /* the newest that is committed; the newest given out */
-    size_t commits;                   /* under way */
-    bool failing;                     /* the last one could not be stored */
+    uint64_t position, next_position; /* newest committed; newest assigned */
+    size_t commits;                   /* in flight */
+    bool failing;                     /* the last commit failed */
     struct agx_feeds feeds;
     bool purging;            /* a page of purge.c is on its way */
     unsigned purge_failures; /* in a row */
     struct agx_alarm purge_again;
     /* The backend. */
-    struct agx_look *look; /* at all */
+    struct agx_look *look; /* at all sandboxes */
     uint64_t looks;        /* how many were begun */
     unsigned look_failures;
-    bool look_again; /* there were news while one was under way */
-    bool recovered;  /* one look at all has succeeded */
+    bool look_again; /* an event came during a look */
+    bool recovered;  /* one look at all sandboxes has succeeded */
     struct agx_alarm look_due;
     struct agx_list writes;   /* of struct agx_write */
     struct agx_list removals; /* of struct agx_removal */
@@ -72,15 +72,15 @@ struct agx_engine {
 };
 
 struct agx_stamp agx_engine_now(const struct agx_engine *e);
-/* Something is to be done in this turn. */
+/* Schedules a run of the queues in this turn. */
 void agx_engine_wake(struct agx_engine *e);
 void agx_engine_alarm(struct agx_engine *e, struct agx_alarm *a, uint64_t ms,
                       void (*fire)(struct agx_alarm *a));
-/* The unit that readers may see; NULL with the error. */
+/* The unit, if readers may see it; else NULL with the error. */
 struct agx_unit *agx_engine_unit(struct agx_engine *e, const char *id, struct agx_error **err);
 
 /* Each answers in a later turn. The first takes *take_error. */
-/* It is stopping. */
+/* The daemon is stopping. */
 void agx_engine_refuse_stopping(struct agx_engine *e, agx_answer_fn answer, void *user);
 void agx_engine_answer_later(struct agx_engine *e, agx_answer_fn answer, void *user,
                              struct agx_error **take_error, enum agx_reason reason, const char *id);
@@ -91,7 +91,7 @@ void agx_engine_refuse_later(struct agx_engine *e, agx_answer_fn answer, void *u
 int agx_engine_refuse_exec(struct agx_engine *e, const char *exec_id, enum agx_reason *ret_reason,
                            struct agx_error **err);
 
-/* While closing: goes on when nothing is under way any more. */
+/* While closing: takes the next step when nothing is in flight. */
 void agx_engine_close_on(struct agx_engine *e);
 
 #endif

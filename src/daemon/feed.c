@@ -11,13 +11,13 @@
 #include "base/banned.h"
 
 struct agx_feed {
-    struct agx_feeds *feeds;      /* NULL: the engine is gone */
-    struct agx_feed_group *group; /* NULL: the sandbox was purged */
-    struct agx_unit *unit;        /* NULL: of all */
-    struct agx_list_node node;    /* in the group */
-    struct agx_list_node told;    /* among those that are to be told */
-    uint64_t from;                /* the last that was given */
-    bool waits;                   /* it was told that there is nothing */
+    struct agx_feeds *feeds;               /* NULL: the manager is closed */
+    struct agx_feed_group *group;          /* NULL: the sandbox was purged */
+    struct agx_unit *unit;                 /* NULL: all sandboxes */
+    struct agx_feed *next, **at;           /* in the group */
+    struct agx_feed *next_told, **told_at; /* told_at NULL: no notification due */
+    uint64_t from;                         /* the last event that was read */
+    bool waits;                            /* it read to the end and waits for `ready` */
     const struct agx_feed_ops *ops;
     void *user;
 };
@@ -45,7 +45,7 @@ static void fresh_free(struct agx_fresh *x)
     free(x);
 }
 
-/* Nobody needs them in memory any longer. */
+/* Frees the turn's events: readers use the store from now on. */
 static void drop_fresh(struct agx_feeds *f)
 {
     struct agx_fresh *x;
@@ -79,7 +79,7 @@ void agx_feeds_done(struct agx_feeds *f)
     agx_buf_done(&f->read_encoded);
 }
 
-/* ---- telling ---- */
+/* ---- notifications ---- */
 
 static void tell_later(struct agx_feeds *f, struct agx_feed *feed)
 {
@@ -96,7 +96,20 @@ static void tell_group(struct agx_feeds *f, struct agx_feed_group *g)
         tell_later(f, feed);
 }
 
-/* 0, or there was no memory for it: then all read it from the store. */
+static void append(struct agx_feed_group *g, struct agx_fresh *x, bool all)
+{
+    struct agx_fresh *last = g->fresh_last;
+
+    if (!g->fresh)
+        g->fresh = x;
+    else if (all)
+        last->next = x;
+    else
+        last->next_of_unit = x;
+    g->fresh_last = x;
+}
+
+/* Fails without memory; then all readers read the event from the store. */
 static int make_fresh(struct agx_fresh *x, const char *sandbox_id, const struct agx_event *event)
 {
     int r = agx_event_copy(&x->event, event, NULL);
@@ -114,15 +127,15 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 {
     struct agx_fresh *x;
 
-    if (agx_list_is_empty(&group->feeds) && agx_list_is_empty(&f->all.feeds)) {
-        drop_fresh(f); /* those at hand have no gap for one who reads all */
+    if (!group->feeds && !f->all.feeds) {
+        drop_fresh(f); /* no gap may appear for readers of all */
         return;
     }
     x = agx_new(struct agx_fresh);
     x->position = position;
     if (make_fresh(x, sandbox_id, event) < 0) {
         fresh_free(x);
-        drop_fresh(f); /* a gap among them would be one for their readers */
+        drop_fresh(f); /* no gap may appear for readers of one sandbox */
     } else {
         if (agx_list_is_empty(&f->all.fresh))
             f->fresh_base = f->engine->position;
@@ -136,8 +149,10 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 
 void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct agx_pull *pull)
 {
-    /* Who is told may close its own. */
-    AGX_LIST_FOR_EACH (struct agx_feed, feed, &f->all.feeds, node) {
+    struct agx_feed *next;
+
+    for (struct agx_feed *feed = f->all.feeds; feed; feed = next) {
+        next = feed->next; /* the callback may close its own feed */
         if (feed->waits && feed->ops->pull)
             feed->ops->pull(feed->user, feed->from, sandbox_id, pull);
     }
@@ -164,9 +179,7 @@ void agx_feed_group_end(struct agx_feed_group *g)
 {
     struct agx_feed *feed;
 
-    while (agx_list_take(&g->fresh)) /* they stay in the group of all */
-        ;
-    while ((feed = AGX_LIST_TAKE(&g->feeds, struct agx_feed, node))) {
+        g->feeds = feed->next; /* the loop removes the others */
         feed->group = NULL;
         feed->unit = NULL;
         if (feed->feeds) {
@@ -222,21 +235,17 @@ static bool is_next(const struct agx_feed *f, const struct agx_fresh *x)
     return f->unit ? x->event.sequence == f->from + 1 : x->position > f->from;
 }
 
-/* The event behind `from`, if it is at hand. Readers in step take the first or the next to it. */
+/* The event after `from`, if it is in memory. */
 static const struct agx_fresh *find_fresh(const struct agx_feed *f)
 {
     const struct agx_list *fresh = &f->group->fresh;
 
-    if (f->unit) {
-        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, of_unit)
-            if (is_next(f, x))
-                return x;
-    } else if (f->from >= f->feeds->fresh_base) { /* or there are older ones not seen yet */
-        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, node)
-            if (is_next(f, x))
-                return x;
-    }
-    return NULL;
+    /* A reader of all may have missed older events, before the first one in memory. */
+    if (x && !f->unit && f->from < f->feeds->fresh_base)
+        return NULL;
+    while (x && !is_next(f, x))
+        x = f->unit ? x->next_of_unit : x->next;
+    return x;
 }
 
 static int read_next(struct agx_feed *f, uint64_t newest, struct agx_feed_item *ret,
@@ -295,7 +304,7 @@ int agx_feed_next(struct agx_feed *f, struct agx_feed_item *ret, struct agx_erro
         r = read_next(f, newest, ret, err);
     if (r > 0)
         f->from = f->unit ? ret->event->sequence : ret->position;
-    if (r == 0) { /* of all: what was there is gone */
+    if (r == 0) { /* reader of all: the events up to here were purged */
         f->from = newest;
         f->waits = true;
     }

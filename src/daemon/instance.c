@@ -39,8 +39,8 @@ static int refuse(const char *path, pid_t holder, struct agx_error **err)
     return agx_error_set(err, AGX_ALREADY_EXISTS, "the lock '%s' is already held%s", path, by);
 }
 
-/* A program that the holder was just starting has the lock too, until it is that program: when the
- * holder was killed meanwhile, the lock is free some milliseconds later. */
+/* A child that the holder forked inherits the lock until it executes its program. When the holder
+ * was killed meanwhile, the lock is released some milliseconds later. */
 static bool is_dead(pid_t holder)
 {
     return holder > 0 && kill(holder, 0) < 0 && errno == ESRCH;
@@ -64,7 +64,7 @@ static int try_lock(int fd, const char *path, struct agx_error **err)
     return 0;
 }
 
-/* For people only, so a full disk is no reason not to start. */
+/* The pid is only for people to read, so a full disk must not prevent the start. */
 static void write_pid(int fd)
 {
     char text[PID_TEXT];
@@ -74,7 +74,7 @@ static void write_pid(int fd)
         (void)!pwrite(fd, text, (size_t)n, 0);
 }
 
-/* Is it still the file of that name? One that somebody removed meanwhile locks nobody out. */
+/* Does the path still name this file? A lock on a removed file locks nobody out. */
 static bool is_current(int fd, const char *path)
 {
     struct stat ours, there;
@@ -98,7 +98,7 @@ int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_i
             return r;
         if (!is_current(fd, path))
             continue;
-        (void)fchmod(fd, mode); /* the umask is for other files */
+        (void)fchmod(fd, mode); /* open() applied the umask */
         write_pid(fd);
         i = agx_new(struct agx_instance);
         i->fd = AGX_TAKE_FD(fd);

@@ -1,8 +1,8 @@
 /*
- * instance.h: that there is one daemon: a lock file that it holds as long as it lives.
+ * instance.h: ensures that one daemon runs: it holds a lock file for as long as it lives.
  *
- * The lock goes with the process however it ends; the file stays, with the pid of its last holder
- * for people to read.
+ * The kernel releases the lock when the process ends, in whatever way; the file stays, with the pid
+ * of its last holder for people to read.
  */
 #ifndef AGX_DAEMON_INSTANCE_H
 #define AGX_DAEMON_INSTANCE_H
@@ -13,8 +13,8 @@
 
 struct agx_instance;
 
-/* -AGX_ALREADY_EXISTS when it is held: the message has the path and the holder's pid. Waits for
- * nobody but the last children of a holder that is dead. The file gets that mode. */
+/* -AGX_ALREADY_EXISTS when another holds it: the message has the path and the holder's pid. Waits
+ * only for the last children of a dead holder. The file gets `mode`. */
 int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_instance,
                       struct agx_error **err) AGX_MUST_CHECK;
 

@@ -35,7 +35,7 @@ static bool name_of(const struct agx_logfile *f, unsigned n, char out[PATH_MAX])
     return len > 0 && len < PATH_MAX;
 }
 
-/* Moves each file one up, the last one away. Files that cannot be moved stay: the log goes on. */
+/* Renames each file to the next number and drops the last. A failed rename is ignored. */
 static void shift(const struct agx_logfile *f)
 {
     char from[PATH_MAX], to[PATH_MAX];

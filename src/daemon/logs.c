@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* Removals that may wait for the thread; what is refused is found at the next start. */
+/* Removals that may wait for the thread; the next start finds those past the limit. */
 #define REMOVALS_MAX 65536
 #define CLOSE_MS 1000
 
@@ -74,7 +74,7 @@ void agx_logs_close(struct agx_logs *logs, agx_done_fn closed, void *user)
     agx_pool_stop(pool, CLOSE_MS, closed, user);
 }
 
-/* Is it what an exec that was never stored may have left: our file, and nobody's link to it? */
+/* Could an exec that was never stored have left it: our own regular file with one link? */
 static bool is_left_over(int dirfd, const char *name)
 {
     struct stat st;
@@ -95,7 +95,7 @@ static int make_file(int dirfd, const char *name, struct agx_error **err)
     }
     if (fd == -AGX_ALREADY_EXISTS) {
         agx_error_free(first);
-        return agx_error_set(err, AGX_FAILED_PRECONDITION, "something else stands at '%s'", name);
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "'%s' exists and is not our file", name);
     }
     if (fd < 0)
         agx_error_propagate(err, &first);
@@ -205,8 +205,7 @@ static bool is_log(const char *name)
     return false;
 }
 
-/* The files of ours in it, and the directory when it is empty then: whatever else somebody put
- * there stays. */
+/* Removes our files in it, and the directory if it is empty then. Files of others stay. */
 static int remove_logs(struct agx_job *j, struct agx_error **err)
 {
     struct removal *r = container_of(j, struct removal, job);

@@ -1,9 +1,9 @@
 /*
- * logs.h: the files to which commands write, two for each stream (base/caplog.h), in a directory
- * for each sandbox that only the daemon can reach.
+ * logs.h: the files to which commands write, two per stream (base/caplog.h), in one directory per
+ * sandbox that only the daemon can reach.
  *
- * Nothing here follows a symlink. Files are small in number and made at once; those of a whole
- * sandbox are removed by a thread.
+ * Nothing here follows a symlink. An exec has few files, so they are made at once; the files of a
+ * whole sandbox are removed by a thread.
  */
 #ifndef AGX_DAEMON_LOGS_H
 #define AGX_DAEMON_LOGS_H
@@ -36,34 +36,34 @@ struct agx_logs {
 
 int agx_logs_open(struct agx_logs *logs, struct agx_loop *l, const char *root,
                   struct agx_error **err) AGX_MUST_CHECK;
-/* Waits for removals for a moment; the rest is done at the next start. */
+/* Waits briefly for removals; the next start does the rest. */
 void agx_logs_close(struct agx_logs *logs, agx_done_fn closed, void *user);
 
 /*
- * Makes the files of a new exec. What a create that was never stored left behind is replaced; any
- * other thing in the way is -AGX_FAILED_PRECONDITION.
+ * Makes the files of a new exec. Replaces files left by a create that was never stored. Any other
+ * file in the way is -AGX_FAILED_PRECONDITION.
  */
 int agx_logs_create(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
                     struct agx_log_fds *ret, struct agx_error **err) AGX_MUST_CHECK;
-/* Opens those of an exec that an earlier daemon accepted, or makes them again. */
+/* Opens the files of an exec that an earlier daemon accepted, or makes them again. */
 int agx_logs_reopen(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
                     struct agx_log_fds *ret, struct agx_error **err) AGX_MUST_CHECK;
-/* For reading: data, index. -AGX_NOT_FOUND. */
+/* Opens data and index for reading. -AGX_NOT_FOUND. */
 int agx_logs_open_read(struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
                        enum agx_stream stream, int ret_fds[2],
                        struct agx_error **err) AGX_MUST_CHECK;
-/* Of an exec that could not be stored. */
+/* Removes the files of an exec that could not be stored. */
 void agx_logs_remove(struct agx_logs *logs, const char *sandbox_id, const char *exec_id);
 
-/* Removes the logs of a sandbox, later, and their directory when nothing else is in it. */
+/* Removes the logs of a sandbox later, and their directory if it is empty then. */
 void agx_logs_purge(struct agx_logs *logs, const char *sandbox_id);
-/* The same for all that a daemon left behind: `is_gone` says of a name whether it was a sandbox's
- * whose logs should be gone. */
+/* The same for logs that an earlier daemon left: `is_gone` tells whether a name is the id of a
+ * sandbox whose logs should be removed. */
 void agx_logs_sweep(struct agx_logs *logs, bool (*is_gone)(void *user, const char *sandbox_id),
                     void *user);
 
 #define AGX_LOG_PATH_SIZE PATH_MAX
-/* Where the bytes of a stream are. Returns `out`. */
+/* The path of a stream's data file. Returns `out`. */
 char *agx_logs_path(const struct agx_logs *logs, const char *sandbox_id, const char *exec_id,
                     enum agx_stream stream, char out[AGX_LOG_PATH_SIZE]);
 

@@ -1,9 +1,9 @@
 /*
- * lookout.c: one look at a time at each sandbox, and one at all.
+ * lookout.c: one look at a time at each sandbox, and one at all sandboxes together.
  *
- * A look is numbered when it begins. What changed after that (u->touched) is not judged by it: the
- * backend may have been asked before. What is unsettled (a commit or an operation under way) is not
- * judged either, but looked at again soon: when it is READY.
+ * Looks are numbered when they begin. A look does not judge a unit that changed after that
+ * (u->touched), since the backend may have answered before the change. An unsettled unit (with a
+ * commit or operation in flight) is not judged either, but looked at again soon: when it is READY.
  */
 #include "daemon/lookout.h"
 
@@ -18,7 +18,7 @@
 
 struct agx_look {
     struct agx_engine *engine;
-    struct agx_unit *unit; /* NULL: at all */
+    struct agx_unit *unit; /* NULL: all sandboxes */
     struct agx_backend_op *op;
     struct agx_alarm alarm;
     uint64_t number;
@@ -39,7 +39,7 @@ static void die(struct agx_unit *u, const struct agx_watch_verdict *v)
                                                     .error_message = v->error_message });
 }
 
-/* What the main process (or a companion) needs: to be looked at again, or to be started. */
+/* Acts on the verdict for the main process or a companion: looks again later, or starts it. */
 static void follow(struct agx_unit *u, const struct agx_watch_verdict *v, uint64_t now_ms)
 {
     if (v->action == AGX_WATCH_WAIT)
@@ -129,7 +129,7 @@ static void on_seen(void *user, const struct agx_backend_seen *seen)
 
     if (u && u->born)
         judge(u, seen, look->number);
-    else if (!u && !look->unit) /* a record is there before anything is made, and longer */
+    else if (!u && !look->unit) /* a record exists before its sandbox, and longer */
         agx_recovery_orphan(look->engine, seen->sandbox_id);
 }
 
@@ -143,7 +143,7 @@ static void look_free(struct agx_look *look)
     free(look);
 }
 
-/* Those that a look at all did not find. */
+/* Judges the sandboxes that a look at all did not find. */
 static void judge_missing(struct agx_engine *e, uint64_t number)
 {
     const struct agx_backend_seen none = { .primary = AGX_SEEN_MISSING };
@@ -211,7 +211,7 @@ static void on_looked(void *user, struct agx_error *error)
     }
     if (!error && u->seen < number)
         judge(u, &(struct agx_backend_seen){ .primary = AGX_SEEN_MISSING }, number);
-    agx_error_free(error); /* the next look at all will tell */
+    agx_error_free(error); /* the next look at all sandboxes will report it */
 }
 
 static void on_look_hung(struct agx_alarm *a)
@@ -253,7 +253,7 @@ static void on_look_again(struct agx_alarm *a)
 {
     struct agx_unit *u = container_of(a, struct agx_unit, again);
 
-    /* The backend may have answered the look under way before there was the news. */
+    /* The backend may have answered the running look before this event. */
     if (u->look)
         agx_lookout_unit(u, u->engine->config.watch.first_retry_ms);
     else
@@ -285,7 +285,7 @@ static void on_news(void *user, const char *sandbox_id)
     if (u && u->born)
         agx_lookout_unit(u, 1);
     else if (!sandbox_id && e->look)
-        e->look_again = true; /* the one under way may have been answered before */
+        e->look_again = true; /* the backend may have answered the running look already */
     else if (!sandbox_id)
         agx_engine_alarm(e, &e->look_due, 1, on_look_due);
 }

@@ -1,19 +1,19 @@
 /*
- * lookout.h: looks at the backend: what runs, what died. All sandboxes are looked at together every
- * look_ms, and one of them when the backend has news of it.
+ * lookout.h: the monitor: asks the backend what runs and what died. It asks about all sandboxes
+ * every look_ms, and about one sandbox when the backend reports an event of it.
  */
 #ifndef AGX_DAEMON_LOOKOUT_H
 #define AGX_DAEMON_LOOKOUT_H
 
 #include "daemon/unit.h"
 
-/* The first look, and all that follow. */
+/* Starts the first look and the periodic ones. */
 void agx_lookout_start(struct agx_engine *e);
-/* Looks at one, so many milliseconds from now. */
+/* Looks at one sandbox, `ms` milliseconds from now. */
 void agx_lookout_unit(struct agx_unit *u, uint64_t ms);
-/* Its phase changed: what was seen before does not count. */
+/* The sandbox's phase changed: earlier observations no longer count. */
 void agx_lookout_reset(struct agx_unit *u);
-/* No more looks at it. */
+/* Ends all looks at it. */
 void agx_lookout_abandon(struct agx_unit *u);
 void agx_lookout_close(struct agx_engine *e);
 

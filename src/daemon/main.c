@@ -14,7 +14,7 @@
 
 enum {
     EXIT_USAGE = 2,
-    EXIT_LOCKED = 75, /* another daemon runs: for whoever wants one, no failure */
+    EXIT_LOCKED = 75, /* another daemon runs; callers that just want one accept this */
     PRINT_MAX = 64 << 10,
 };
 
@@ -24,20 +24,19 @@ enum {
 static const char help[] =
     "usage: agentixd [options]\n"
     "\n"
-    "Keeps sandboxes: makes, stops, resumes and deletes them, and runs commands in them, for\n"
-    "programs that call it on its socket. Without --foreground it goes into the background once "
-    "it\n"
-    "is ready. Sandboxes run on when it ends, and it takes them up again when it starts.\n"
+    "Runs sandboxes: makes, stops, resumes and deletes them, and runs commands in them, for\n"
+    "clients that connect to its socket. Without --foreground it goes into the background once it\n"
+    "is ready. Sandboxes keep running when it exits; the next start takes them over.\n"
     "\n"
     "  --config FILE         configuration (default: agentix/config.yaml in XDG_CONFIG_HOME,\n"
     "                        ~/.config or /etc)\n"
     "  --backend NAME[:TARGET]\n"
-    "                        what makes the sandboxes: native (the default) makes them out of\n"
-    "                        what Linux has, docker takes an engine\n"
-    "  --compat agbox        serve programs of agents-sandbox too, at their own socket\n"
+    "                        what runs the sandboxes: native (the default) uses the Linux\n"
+    "                        kernel directly, docker uses a Docker engine\n"
+    "  --compat agbox        also serve clients of agents-sandbox, on their own socket\n"
     "  --foreground          stay in the foreground and log to stderr\n"
-    "  --print-config        show the configuration that holds, with all its keys, and end\n"
-    "  --check-config        say what is wrong with the configuration, if anything, and end\n"
+    "  --print-config        print the effective configuration with all its keys, and exit\n"
+    "  --check-config        print what is wrong with the configuration, if anything, and exit\n"
     "  --help, --version\n"
     "\n"
     "Its socket is agentix/agentixd.sock in XDG_RUNTIME_DIR (root without it: /run), or\n"
@@ -133,7 +132,7 @@ static int read_options(struct options *o, int argc, char **argv)
     return 1 + EXIT_USAGE;
 }
 
-/* As the program whose name we were started by: it takes no arguments and stays in front. */
+/* Started as agboxd: like it, takes no arguments and stays in the foreground. */
 static int read_agbox_options(struct options *o, int argc)
 {
     if (argc > 1) {
@@ -155,7 +154,7 @@ static bool is_named(const char *argv0, const char *name)
 
 /* ---- configuration ---- */
 
-/* A file that was named must be there; the one of the default place need not. */
+/* A file named on the command line must exist; the default file need not. */
 static int read_config(struct program *p, struct agx_error **err)
 {
     const char *path = p->options.config ? p->options.config : p->places.config_file;
@@ -180,7 +179,7 @@ static int configure(struct program *p, struct agx_error **err)
         r = agx_config_set(&p->config, "backend", p->options.backend, err);
     if (r == 0 && p->options.compat)
         r = agx_config_set(&p->config, "compat", p->options.compat, err);
-    /* The daemon of agents-sandbox has Docker; our own default needs nothing but Linux. */
+    /* The daemon of agents-sandbox uses Docker; our own default needs only Linux. */
     if (r == 0 && !(p->config.backend && p->config.backend[0]))
         r = agx_config_set(&p->config, "backend", p->config.compat ? "docker" : "native", err);
     return r < 0 ? r : agx_config_check(&p->config, err);
@@ -196,7 +195,7 @@ static int print_config(const struct agx_config *c, struct agx_error **err)
     return agx_fd_write_all(STDOUT_FILENO, agx_buf_peek(&text), err);
 }
 
-/* Of the user that we run as; service managers do not always say it. */
+/* The home of our user; service managers do not always set HOME. */
 static const char *home_directory(void)
 {
     const char *home = getenv("HOME");
@@ -232,7 +231,7 @@ static struct agx_backend_config backend_config(const struct agx_config *c)
     return agx_backend_config_make(c, &env);
 }
 
-/* Paths, configuration, environment: what can be wrong before anything is touched. */
+/* Paths, configuration, environment: checks everything that can fail before we touch files. */
 static int prepare(struct program *p, struct agx_error **err)
 {
     const struct agx_xdg x = {
@@ -259,7 +258,7 @@ static int prepare(struct program *p, struct agx_error **err)
 
 /* ---- running ---- */
 
-/* Descriptors 0 to 2 exist, or the next file that is opened would become one of them. */
+/* Fills descriptors 0 to 2, or the next opened file would become one of them. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -341,7 +340,7 @@ int main(int argc, char **argv)
         status = EXIT_FAILURE;
     else if (!p.options.check_config)
         r = run(&p, &held, &err);
-    /* In the foreground a failed start stands in the log, on the same stderr. */
+    /* In the foreground the log has shown a failed start on the same stderr. */
     if (r < 0 && (status != EXIT_SUCCESS || !p.options.foreground))
         complain(name, err);
     if (r < 0 && status == EXIT_SUCCESS)

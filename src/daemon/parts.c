@@ -1,9 +1,9 @@
 /*
- * parts.c: the parts, their order, and their end.
+ * parts.c: the subsystems, their order, and how they close.
  *
- * Closing is asynchronous and goes part by part: close_next() closes the topmost part that is open,
- * and is called again when that is gone. A start that failed in the middle ends the same way, so
- * there is one order and one path through it.
+ * Closing is asynchronous, one by one: close_next() closes the topmost open subsystem and is
+ * called again when that is done. A start that failed halfway ends the same way, so there is one
+ * order and one path through it.
  */
 #include "daemon/parts.h"
 
@@ -22,9 +22,9 @@
 #include "wire/method.h"
 #include "base/banned.h"
 
-#define AGBOX_HOME "/home/agbox" /* of the user in agents-sandbox's images */
+#define AGBOX_HOME "/home/agbox" /* home of the user in agents-sandbox's images */
 
-/* Opened before any thread exists: it may have to fork. */
+/* Call before any thread exists: it may fork. */
 static int open_store(struct agx_parts *p, struct agx_error **err)
 {
     struct agx_store_lmdb_config c = p->o->config->store;
@@ -33,8 +33,8 @@ static int open_store(struct agx_parts *p, struct agx_error **err)
     return agx_store_lmdb_open(p->loop, &c, &agx_schema_layout, &p->store, err);
 }
 
-/* What no sandbox may be given: our sockets and our data, the engine's socket. Returns how many of
- * `out` it filled. */
+/* Lists the paths that no sandbox may mount: our sockets, our data, the Docker Engine's socket.
+ * Returns the number of entries written to `out`. */
 static size_t list_private(const struct agx_daemon_options *o,
                            const char *out[AGX_PARTS_PRIVATE_MAX])
 {
@@ -53,7 +53,7 @@ static size_t list_private(const struct agx_daemon_options *o,
     return n;
 }
 
-/* What sandboxes have of the host; what they had is in the store. */
+/* Opens the host paths that sandboxes use; those of the past are in the store. */
 static int open_sources(struct agx_parts *p, struct agx_error **err)
 {
     const char *private_paths[AGX_PARTS_PRIVATE_MAX];
@@ -180,7 +180,7 @@ int agx_parts_open(struct agx_parts *p, struct agx_loop *l, const struct agx_dae
     return r < 0 ? r : open_methods(p, err);
 }
 
-/* Of the server as a whole, and of each service by its name. */
+/* Sets it for the whole server and for each service by name. */
 int agx_parts_set_serving(struct agx_parts *p, bool serving, struct agx_error **err)
 {
     static const char *const names[] = { "", AGX_SERVICE_SANDBOX, AGX_SERVICE_CONTROL,
@@ -192,11 +192,11 @@ int agx_parts_set_serving(struct agx_parts *p, bool serving, struct agx_error **
     return r;
 }
 
-/* ---- the end ---- */
+/* ---- close ---- */
 
 static void close_next(struct agx_parts *p);
 
-/* `part` is gone; what it had to complain about is for the log. */
+/* `part` is closed; logs its error, if any. */
 static void part_closed(struct agx_parts *p, const char *part, struct agx_error *error)
 {
     if (error)
@@ -252,8 +252,8 @@ static void on_service_closed(void *user, struct agx_error *error)
     part_closed(user, "service", error);
 }
 
-/* Closes the topmost part; the service is the last one, when nobody can ask it or answer it any
- * more. */
+/* Closes the topmost subsystem. The service is last: by then no client can reach it and nothing
+ * below can answer it. */
 static void close_next(struct agx_parts *p)
 {
     if (p->rpc)

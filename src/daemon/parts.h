@@ -1,10 +1,10 @@
 /*
- * parts.h: the parts of agentixd that serve its clients, opened in order and closed in the reverse
- * one:
+ * parts.h: the subsystems of agentixd that serve its clients, opened in order and closed in the
+ * reverse order:
  *
- *     store, images, backend, engine, server, its methods
+ *     store, images, backend, manager, server, its methods
  *
- * What each is told of the configuration and of the others is said here alone.
+ * Only this module passes configuration and other subsystems to each of them.
  */
 #ifndef AGX_DAEMON_PARTS_H
 #define AGX_DAEMON_PARTS_H
@@ -18,9 +18,9 @@ struct agx_daemon_options;
 struct agx_loop;
 struct agx_rootless;
 
-#define AGX_PARTS_PRIVATE_MAX 5 /* paths that are not for sandboxes */
+#define AGX_PARTS_PRIVATE_MAX 5 /* paths that sandboxes may not mount */
 
-/* Begins as zeroes. */
+/* Zero-initialised. */
 struct agx_parts {
     struct agx_loop *loop;
     const struct agx_daemon_options *o;
@@ -30,7 +30,7 @@ struct agx_parts {
     struct agx_puller *puller;
     struct agx_backend *backend;
     struct agx_engine *engine;
-    struct agx_sources *sources; /* for backend and engine */
+    struct agx_sources *sources; /* for backend and manager */
     struct agx_rpc_server *rpc;
     struct agx_rpc_health *health;
     struct agx_rpc_reflection *reflection;
@@ -39,15 +39,15 @@ struct agx_parts {
     void *user;
 };
 
-/* After a failure those that were opened are still to be closed. `o` and `rootless` must outlive
- * them. Before any thread exists: the store may have to fork. */
+/* After a failure, agx_parts_close() must still be called. `o` and `rootless` must outlive the
+ * subsystems. Call before any thread exists: opening the store may fork. */
 int agx_parts_open(struct agx_parts *p, struct agx_loop *l, const struct agx_daemon_options *o,
                    struct agx_rootless *rootless, struct agx_error **err) AGX_MUST_CHECK;
 
-/* What the health service says. */
+/* Sets the status that the health service reports. */
 int agx_parts_set_serving(struct agx_parts *p, bool serving, struct agx_error **err) AGX_MUST_CHECK;
 
-/* `closed` comes when none is left; at once, inside the call, where none is open. */
+/* Calls `closed` when all are closed; inside this call when none was open. */
 void agx_parts_close(struct agx_parts *p, void (*closed)(void *user), void *user);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* Any id but root's: agx_xdg_path() then has no directories of the system. */
+/* Any id except root's: agx_xdg_path() then uses no system directories. */
 #define SOME_USER ((uid_t)-1)
 
 static int beside(char **ret, const char *path, const char *suffix, struct agx_error **err)
@@ -16,7 +16,7 @@ static int beside(char **ret, const char *path, const char *suffix, struct agx_e
     return agx_error_no_memory(err);
 }
 
-/* The directory that `path` is in; the root directory keeps its slash. */
+/* The parent directory of `path`; the root directory keeps its slash. */
 static int directory_of(char **ret, const char *path, struct agx_error **err)
 {
     const char *slash = strrchr(path, '/');

@@ -1,6 +1,6 @@
 /*
- * places.h: the daemon's files: its own, and in compatibility mode those where programs of
- * agents-sandbox look. Nothing is made or looked at here.
+ * places.h: the file layout: the paths of the daemon's own files, and in compatibility mode those
+ * where clients of agents-sandbox look. This module touches no files.
  */
 #ifndef AGX_DAEMON_PLACES_H
 #define AGX_DAEMON_PLACES_H
@@ -14,30 +14,30 @@ struct agx_places {
     char *socket;
     char *lock;        /* beside the socket */
     char *run_dir;     /* of both */
-    bool run_dir_ours; /* not so when AGENTIX_SOCKET names the socket: its mode is left alone */
-    char *data_dir;    /* of the five that follow */
+    bool run_dir_ours; /* false when AGENTIX_SOCKET names the socket: keep its mode */
+    char *data_dir;    /* parent of the next five */
     char *store_dir;
     char *images_dir;
-    char *shifted_images_dir; /* with the ids of an ordinary user's sandboxes: base/idmap.h */
+    char *shifted_images_dir; /* ids shifted for an ordinary user's sandboxes: base/idmap.h */
     char *exec_log_dir;
     char *log_file;
     char *config_file; /* may be missing */
 };
 
-/* Fails as agx_xdg_path() does; `p` holds nothing then. */
+/* Fails as agx_xdg_path() does; `p` is empty then. */
 int agx_places_init(struct agx_places *p, const struct agx_xdg *x,
                     struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */
 void agx_places_done(struct agx_places *p);
 
-/* Where agents-sandbox has its own. */
+/* The paths of agents-sandbox. */
 struct agx_places_agbox {
     char *run_dir, *socket, *lock;
     char *exec_log_dir;
     char *config_file; /* its config.toml, which we do not read */
 };
 
-/* As agx_places_init(); root is a user like any other there. */
+/* As agx_places_init(), but without special paths for root. */
 int agx_places_agbox_init(struct agx_places_agbox *p, const struct agx_xdg *x,
                           struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */

@@ -1,4 +1,4 @@
-/* purge.c: one page at a time is on its way to the disk. */
+/* purge.c: writes one page at a time. */
 #include "daemon/purge.h"
 
 #include "base/limits.h"
@@ -30,7 +30,7 @@ static void on_stored(void *user, struct agx_error *error)
     e->commits--;
     e->purging = false;
     if (e->closing) {
-        agx_error_free(error); /* the next start goes on */
+        agx_error_free(error); /* the next start continues */
         agx_engine_close_on(e);
     } else if (error) {
         try_later(e, error);
@@ -53,7 +53,7 @@ void agx_purge_go(struct agx_engine *e)
     if (r > 0)
         r = agx_store_commit(e->config.store, &b, on_stored, e, &error);
     else if (r == 0)
-        return; /* there is nothing */
+        return; /* nothing to purge */
     if (r < 0) {
         try_later(e, error);
         return;

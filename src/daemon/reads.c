@@ -1,4 +1,4 @@
-/* reads.c: what is committed, from memory where it is there, else from the store. */
+/* reads.c: committed state, from memory if it is there, else from the store. */
 #include "daemon/engine_internal.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* As long as an id is; what is longer is none, and is not worth repeating as a whole. */
+/* Cuts a client's id to the longest valid length, for messages. */
 struct shown_id {
     char text[AGX_IDENT_MAX + 1];
 };
@@ -93,7 +93,7 @@ static int refuse(enum agx_reason reason, const char *id, struct agx_error **err
     return agx_reason_error(reason, shown.text, err);
 }
 
-/* One that has ended; 1, or -AGX_NOT_FOUND. */
+/* Finds an exec that has ended; 1, or -AGX_NOT_FOUND. */
 static int find_ended(struct agx_engine *e, const char *exec_id, struct agx_exec *ret,
                       struct agx_unit **ret_unit, struct agx_error **err)
 {
@@ -180,7 +180,7 @@ int agx_engine_open_log(struct agx_engine *e, const char *exec_id, enum agx_stre
     return 0;
 }
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
 uint64_t agx_engine_position(const struct agx_engine *e)
 {

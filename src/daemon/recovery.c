@@ -1,4 +1,4 @@
-/* recovery.c: load, give each record its restart, carry on, reconcile. */
+/* recovery.c: loads and restarts the records, resumes operations, reconciles. */
 #include "daemon/recovery.h"
 
 #include "backend/sources.h"
@@ -13,10 +13,10 @@
 
 #include "base/banned.h"
 
-/* Ids that are read from the store at a time. */
+/* How many ids are read from the store at a time. */
 #define PAGE 1024
 
-/* Logs it and leaves it alone. Takes the error. */
+/* Logs a record that is left out. Takes the error. */
 static void leave_out(struct agx_engine *e, const char *what, struct agx_str id,
                       struct agx_error *error)
 {
@@ -30,7 +30,7 @@ static void leave_out(struct agx_engine *e, const char *what, struct agx_str id,
 
 /* ---- sandboxes ---- */
 
-/* A record that cannot be read ends the walk: its id is not to be had from it. */
+/* An unreadable record ends the walk, because its id cannot be decoded. */
 static int load_spec(void *user, struct agx_str key, struct agx_str value, struct agx_error **err)
 {
     struct agx_engine *e = user;
@@ -41,7 +41,7 @@ static int load_spec(void *user, struct agx_str key, struct agx_str value, struc
         return r;
     sb.number = agx_schema_number_of(key);
     if (sb.number == 0 || agx_map_get(&e->units, agx_str_from(sb.id))) {
-        r = agx_error_set(err, AGX_DATA_LOSS, "another record of sandbox '%s'", sb.id);
+        r = agx_error_set(err, AGX_DATA_LOSS, "duplicate record of sandbox '%s'", sb.id);
         agx_sandbox_done(&sb);
         return r;
     }
@@ -55,8 +55,8 @@ static int add_key(void *user, struct agx_str key, struct agx_str value, struct 
     return agx_words_add(user, key, err);
 }
 
-/* Calls `visit` for each id of a table, in pages: unlike the visit of a scan it may read. */
-static int each_id(struct agx_engine *e, enum agx_schema_table table,
+/* Calls `visit` for each id of a table, in pages: unlike in a scan, `visit` may read the store. */
+static int each_id(struct agx_engine *e, enum agx_table table,
                    void (*visit)(struct agx_engine *e, const char *id), struct agx_error **err)
 {
     char last[AGX_IDENT_MAX + 2] = ""; /* the last id with a NUL behind it: the next key */
@@ -95,7 +95,7 @@ static int try_one(struct agx_engine *e, const char *id, struct agx_error **err)
     if (r < 0)
         return r;
     if (strcmp(sb.id, id) != 0) {
-        r = agx_error_set(err, AGX_DATA_LOSS, "the record is that of sandbox '%s'", sb.id);
+        r = agx_error_set(err, AGX_DATA_LOSS, "the record belongs to sandbox '%s'", sb.id);
         agx_sandbox_done(&sb);
         return r;
     }
@@ -118,11 +118,11 @@ static int load_life(struct agx_unit *u, struct agx_error **err)
     int r = agx_schema_get_life(u->engine->config.store, u->sandbox.number, &got, err);
 
     if (r == 0)
-        r = agx_error_set(err, AGX_DATA_LOSS, "there is no record of its life");
+        r = agx_error_set(err, AGX_DATA_LOSS, "the record of its life is missing");
     return r < 0 ? r : agx_life_record_decode(&u->sandbox, agx_buf_peek(&got), err);
 }
 
-/* The second half of each record. Those that lack it are left out. */
+/* Loads the second half of each record. Sandboxes without it are left out. */
 static void load_lives(struct agx_engine *e, const struct agx_stamp *now)
 {
     struct agx_words broken = { 0 };
@@ -139,7 +139,7 @@ static void load_lives(struct agx_engine *e, const struct agx_stamp *now)
                 abort();
             continue;
         }
-        /* Nothing is stored: the next start would come to the same. It cannot fail, for a restart
+        /* Nothing is stored: the next start would compute the same. It cannot fail, since a restart
          * makes no event. */
         if (agx_sandbox_step(&u->sandbox,
                              &(struct agx_sandbox_input){ .on = AGX_ON_RESTART, .now = *now }, &out,
@@ -156,7 +156,7 @@ static void load_lives(struct agx_engine *e, const struct agx_stamp *now)
     agx_words_done(&broken);
 }
 
-/* ---- what they can write to ---- */
+/* ---- writable mounts ---- */
 
 static void on_kept(void *user, struct agx_error *error)
 {
@@ -178,7 +178,7 @@ static int note_mount(struct agx_writables *w, const struct agx_mount *m, struct
     return r < 0 ? r : 0;
 }
 
-/* Of sandboxes that a daemon made which did not remember it. */
+/* For sandboxes made by an older daemon that did not store their writable mounts. */
 static int note_writable(struct agx_engine *e, struct agx_error **err)
 {
     struct agx_writables *w = agx_sources_writables(e->config.sources);
@@ -206,12 +206,12 @@ static int try_exec(struct agx_engine *e, const char *id, struct agx_error **err
     int r = agx_schema_get_exec(e->config.store, id, &exec, err);
 
     if (r == 0)
-        return agx_error_set(err, AGX_DATA_LOSS, "there is no record of it");
+        return agx_error_set(err, AGX_DATA_LOSS, "its record is missing");
     if (r < 0)
         return r;
     u = agx_map_get(&e->units, agx_str_from(agx_text(exec.sandbox_id)));
     if (!u) {
-        r = agx_error_set(err, AGX_DATA_LOSS, "there is no sandbox '%s'",
+        r = agx_error_set(err, AGX_DATA_LOSS, "its sandbox '%s' is missing",
                           agx_text(exec.sandbox_id));
         agx_exec_done(&exec);
         return r;
@@ -242,7 +242,7 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
                            load_spec, e, &damaged);
 
     if (r == -AGX_DATA_LOSS) {
-        /* The walk ends at a record that is damaged: all others are found by their ids. */
+        /* The walk ended at a damaged record: find the other records by their ids. */
         damaged = agx_error_free(damaged);
         r = each_id(e, AGX_TABLE_SANDBOX_IDS, load_one, err);
     } else if (r < 0) {
@@ -256,7 +256,7 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
     load_lives(e, &now);
     r = note_writable(e, err);
     if (r < 0)
-        return agx_error_wrap(err, r, "remember what is mounted writable");
+        return agx_error_wrap(err, r, "record the writable mounts");
     r = each_id(e, AGX_TABLE_ACTIVE_EXECS, load_exec, err);
     if (r < 0)
         return agx_error_wrap(err, r, "load the active execs");
@@ -265,7 +265,7 @@ int agx_recovery_load(struct agx_engine *e, struct agx_error **err)
     return 0;
 }
 
-/* ---- then ---- */
+/* ---- after the load ---- */
 
 static bool is_known(const struct agx_engine *e, const char *sandbox_id)
 {
@@ -274,7 +274,7 @@ static bool is_known(const struct agx_engine *e, const char *sandbox_id)
     return agx_map_get(&e->units, id) || agx_map_get(&e->unreadable, id);
 }
 
-/* Its id was used, and nothing is known of it any more: it was purged. */
+/* Purged: its id was used before, but no record is left. */
 static bool is_purged(void *user, const char *sandbox_id)
 {
     struct agx_engine *e = user;
@@ -291,7 +291,7 @@ void agx_recovery_start(struct agx_engine *e)
         struct agx_unit *u = value;
 
         if (!u->born || u->reconciled)
-            continue; /* made since */
+            continue; /* created since */
         if (u->sandbox.life.running != AGX_DO_NONE)
             agx_drive_carry_on(u, u->sandbox.life.running);
         AGX_LIST_FOR_EACH (struct agx_active, x, &u->execs, node) {
@@ -322,7 +322,7 @@ void agx_recovery_judge(struct agx_unit *u, const struct agx_backend_seen *seen)
                                     .error_message = plan.error_message };
 
     if (plan.action == AGX_RECOVERY_WAIT)
-        return; /* judged by the next look */
+        return; /* the next look judges it */
     u->reconciled = true;
     switch (plan.action) {
     case AGX_RECOVERY_REVIVE:
@@ -335,7 +335,7 @@ void agx_recovery_judge(struct agx_unit *u, const struct agx_backend_seen *seen)
         in.on = AGX_ON_HALT;
         break;
     case AGX_RECOVERY_ADOPT:
-        if (!all_run(seen)) /* companions that ended meanwhile are judged like those that end now */
+        if (!all_run(seen)) /* a look treats companions that ended like ones that end now */
             agx_lookout_unit(u, 1);
         return;
     case AGX_RECOVERY_REMOVE:
@@ -354,7 +354,7 @@ void agx_recovery_orphan(struct agx_engine *e, const char *sandbox_id)
     const struct agx_sandbox sb = { .id = (char *)sandbox_id };
 
     if (is_known(e, sandbox_id))
-        return; /* its record cannot be read: nothing of it is touched */
+        return; /* its record cannot be read: leave the sandbox alone */
     AGX_LOG(AGX_LOG_WARN, "sandbox.without_record", AGX_F_STR("sandbox", sandbox_id));
     agx_drive_remove(e, &sb);
 }

@@ -15,7 +15,7 @@ size_t agx_roll_behind(const struct agx_roll *r, const void *place)
 {
     size_t low = 0, high = r->len;
 
-    /* A common case, without a search: in front of all. */
+    /* The common case, first in the list, needs no search. */
     if (r->len > 0 && r->order(r->items[r->len - 1], place) > 0)
         return r->len;
     while (low < high) {

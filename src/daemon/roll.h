@@ -1,32 +1,32 @@
 /*
- * roll.h: things in the order of a list, so that a page of it costs what it has and no more.
+ * roll.h: a sorted index of items in list order: reading a page costs O(page), not O(list).
  *
- * The array is read backwards: what is new is often the first of a list, and is then added at the
- * array's end.
+ * The array is in reverse order: a new item is often the first of the list, and is then appended
+ * cheaply at the array's end.
  */
 #ifndef AGX_DAEMON_ROLL_H
 #define AGX_DAEMON_ROLL_H
 
 #include <stddef.h>
 
-/* Negative: `a` stands in front of `b`. No two are the same. */
+/* Negative: `a` comes before `b`. No two items compare equal. */
 typedef int (*agx_roll_order_fn)(const void *a, const void *b);
 
 struct agx_roll {
     agx_roll_order_fn order;
-    void **items; /* borrowed; the last of the list first */
+    void **items; /* borrowed; in reverse list order */
     size_t len, cap;
 };
 
 void agx_roll_init(struct agx_roll *r, agx_roll_order_fn order);
-/* `item` stays where it is, and does not change what `order` looks at, until it is removed. */
+/* Until it is removed, `item` must not move, nor change the fields that `order` compares. */
 void agx_roll_add(struct agx_roll *r, void *item);
-/* Many at once: adds without order, which is then made. */
+/* For many items at once: appends unsorted; call agx_roll_sort() afterwards. */
 void agx_roll_append(struct agx_roll *r, void *item);
 void agx_roll_sort(struct agx_roll *r);
-/* Nothing for what is not in it. */
+/* No effect for an item that is not in it. */
 void agx_roll_remove(struct agx_roll *r, const void *item);
-/* How many stand in the list behind the place of something like `place`: items[0] up to there, to
+/* How many items come after the position of an item like `place`: they are items[0] up to there, to
  * be read backwards. */
 size_t agx_roll_behind(const struct agx_roll *r, const void *place);
 /* Accepts NULL. */

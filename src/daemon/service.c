@@ -1,4 +1,4 @@
-/* service.c: the beginning and the end of the services, and what their handlers share. */
+/* service.c: opens and closes the services, and what their handlers share. */
 #include "daemon/service_internal.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-/* What the scratch buffer keeps between answers: any but a few fit. */
+/* How much memory the scratch buffer keeps between answers: almost all answers fit. */
 enum { SCRATCH_KEEP = 64 << 10 };
 
 static int prepare(struct agx_service *s, struct agx_error **err)
@@ -110,7 +110,7 @@ int agx_service_put_sandbox(const struct agx_service *s, struct agx_buf *out,
     return agx_reply_sandbox(out, sb, s->config.compat);
 }
 
-/* A user's count; users are few. */
+/* A user's counter, by linear search: users are few. */
 static struct agx_uid_count *count_of(struct agx_service *s, uid_t uid)
 {
     for (size_t i = 0; i < s->streams_len; i++) {

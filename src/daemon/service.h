@@ -1,17 +1,17 @@
 /*
- * service.h: what the daemon answers: agbox.v1.SandboxService and agentix.v1.ControlService, on an
- * engine, and agentix.v1.ImageService, on a store of images.
+ * service.h: the daemon's gRPC services: agbox.v1.SandboxService and agentix.v1.ControlService, on
+ * the manager, and agentix.v1.ImageService, on an image store.
  *
  *     agx_service_open(&config, &service, err);      registers all methods
  *     ...
- *     agx_rpc_server_stop(server, ...);              every call has ended then
- *     agx_engine_close(engine, ...);                 every request is answered then
- *     agx_puller_close(puller); agx_images_stop(images, ...);   and every pull and import
- *     agx_store_close(store, ...);                   and every backup has ended
+ *     agx_rpc_server_stop(server, ...);              all calls have ended
+ *     agx_engine_close(engine, ...);                 all requests are answered
+ *     agx_puller_close(puller); agx_images_stop(images, ...);   pulls and imports have ended
+ *     agx_store_close(store, ...);                   backups have ended
  *     agx_service_close(service, closed, user);
  *
- * No handler takes long: what may be much (lists, old events, output, a backup) goes in slices over
- * turns of the loop. Loop thread only.
+ * No handler blocks the loop for long: long work (lists, old events, output, a backup) is cut into
+ * slices over several turns. Loop thread only.
  */
 #ifndef AGX_DAEMON_SERVICE_H
 #define AGX_DAEMON_SERVICE_H
@@ -29,19 +29,19 @@ struct agx_store;
 struct agx_service_config {
     struct agx_loop *loop;
     struct agx_engine *engine;
-    struct agx_store *store;   /* for its figures and its backup */
+    struct agx_store *store;   /* for its statistics and its backup */
     struct agx_images *images; /* NULL: ImageService is not served */
     struct agx_puller *puller;
-    struct agx_rpc_server *server; /* takes the methods; its figures */
-    const char *version;           /* the strings live as long as the service */
-    const char *name;              /* of the daemon, in Ping */
+    struct agx_rpc_server *server; /* serves the methods; for its statistics */
+    const char *version;           /* the strings must outlive the service */
+    const char *name;              /* the daemon's name, in Ping */
     const char *backend;           /* its name, in GetStats */
     const char *data_dir;          /* a backup is made here, in a file without a name */
-    bool compat;                   /* agbox's ways: handles tell the companions' environments */
-    uint32_t subscribers_per_uid;  /* event streams and waits at a time; 0: no limit */
-    const char *subscribers_key;   /* how the configuration calls that, for messages */
+    bool compat;                   /* like agbox: replies include the companions' environments */
+    uint32_t subscribers_per_uid;  /* concurrent event streams and waits; 0: no limit */
+    const char *subscribers_key;   /* its configuration key, for messages */
     uint32_t page_max;             /* sandboxes in a page */
-    uint64_t output_poll_ms;       /* how often output is looked at when nobody tells of news */
+    uint64_t output_poll_ms;       /* how often output is polled without notifications */
 };
 #define AGX_SERVICE_CONFIG_INIT                                                                    \
     {                                                                                              \
@@ -53,7 +53,7 @@ struct agx_service_config {
 int agx_service_open(const struct agx_service_config *config, struct agx_service **ret_service,
                      struct agx_error **err) AGX_MUST_CHECK;
 
-/* Server, engine, images and store are closed. `closed` may be NULL. */
+/* Requires that server, manager, images and store are closed. `closed` may be NULL. */
 void agx_service_close(struct agx_service *s, agx_done_fn closed, void *user);
 
 #endif

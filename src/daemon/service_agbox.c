@@ -1,7 +1,6 @@
 /*
- * service_agbox.c: agbox.v1.SandboxService: reads that are answered at once, and requests that the
- * engine answers once they are durable. Lists, subscriptions and deletes of many have files of
- * their own.
+ * service_agbox.c: agbox.v1.SandboxService: reads, answered at once, and requests, answered by the
+ * manager once they are durable. Lists, subscriptions and DeleteSandboxes have their own files.
  */
 #include "daemon/service_internal.h"
 
@@ -13,10 +12,10 @@
 
 #include "base/banned.h"
 
-/* A request that waits for the engine. */
+/* A request that waits for the manager. */
 struct pending {
     struct agx_service *service;
-    struct agx_rpc_call *call; /* NULL: it has ended, and nobody wants to know */
+    struct agx_rpc_call *call; /* NULL: the call has ended; drop the answer */
     int (*answer)(const struct agx_service *s, struct agx_buf *out, const struct agx_answer *a);
 };
 
@@ -81,7 +80,7 @@ static void ping(void *service, struct agx_rpc_call *call, struct agx_str reques
 {
     struct agx_service *s = service;
 
-    (void)request; /* it has no field, and whatever it holds is none of ours */
+    (void)request; /* it has no known fields; unknown ones are ignored */
     agx_rpc_call_reply(call, agx_buf_peek(&s->pong));
 }
 

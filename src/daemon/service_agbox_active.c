@@ -1,6 +1,6 @@
 /*
- * service_agbox_active.c: ListActiveExecs: by id, in slices, each behind the id at which the last
- * ended.
+ * service_agbox_active.c: ListActiveExecs: lists by id, in slices; each slice begins after the id
+ * at which the previous one ended.
  */
 #include "daemon/service_internal.h"
 
@@ -14,9 +14,9 @@ struct active {
     struct agx_service *service;
     struct agx_rpc_call *call;
     struct agx_slice slice;
-    char *sandbox_id; /* NULL: of all */
+    char *sandbox_id; /* NULL: all */
     struct agx_buf out;
-    char at[AGX_IDENT_MAX + 1]; /* the last that was told */
+    char at[AGX_IDENT_MAX + 1]; /* the last id listed */
     size_t told;                /* in this slice */
     bool failed;
 };
@@ -33,8 +33,8 @@ static int on_exec(void *user, const struct agx_exec *exec, uint64_t sequence)
     struct active *a = user;
     size_t len;
 
-    /* Environments are secrets: one who asks for an exec by its id may have set them, one who lists
-     * all may not. */
+    /* Environments are secrets: a client that asks for one exec by id may have set them, a client
+     * that lists all execs may not have. */
     if (agx_reply_exec(&a->out, exec, sequence, a->service->config.compat) < 0) {
         a->failed = true;
         return 1;

@@ -1,8 +1,8 @@
 /*
- * service_agbox_delete.c: DeleteSandboxes: looks for sandboxes in slices, asks the engine to delete
- * each that matches, and answers with those that it accepted.
+ * service_agbox_delete.c: DeleteSandboxes: searches sandboxes in slices, asks the manager to delete
+ * each match, and answers with those that it accepted.
  *
- * A client that leaves ends the search; deletes that were asked for go on.
+ * When the client leaves, the search ends; requested deletes go on.
  */
 #include "daemon/service_internal.h"
 
@@ -18,13 +18,13 @@ struct sweep {
     struct agx_rpc_call *call; /* NULL: it has ended */
     struct agx_slice slice;
     struct agx_pairs selector;
-    int64_t at_created_ns; /* of the last that was looked at */
+    int64_t at_created_ns; /* position of the last one visited */
     char at_id[AGX_IDENT_MAX + 1];
     size_t looked;            /* in this slice */
     struct agx_words matches; /* of this slice */
     struct agx_words deleted;
-    size_t asked;            /* answers that are due */
-    bool searched;           /* all were looked at */
+    size_t asked;            /* answers outstanding */
+    bool searched;           /* the search is complete */
     struct agx_error *error; /* the first */
 };
 
@@ -53,7 +53,7 @@ static int put_deleted(struct agx_buf *out, struct agx_words *ids)
     return r < 0 ? r : agx_reply_deleted_count(out, (uint32_t)ids->len);
 }
 
-/* Answers once everything is known. */
+/* Answers once the search and all deletes are answered. */
 static void sweep_settle(struct sweep *w)
 {
     struct agx_service *s = w->service;
@@ -76,7 +76,7 @@ static void on_answer(void *user, const struct agx_answer *a)
     if (!error)
         (void)!agx_words_add(&w->deleted, agx_str_from(a->sandbox->id), &error);
     else if (error->code == AGX_NOT_FOUND)
-        error = agx_error_free(error); /* forgotten since it was found */
+        error = agx_error_free(error); /* purged since it was found */
     if (error)
         agx_error_propagate(&w->error, &error);
     sweep_settle(w);

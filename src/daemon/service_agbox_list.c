@@ -1,9 +1,9 @@
 /*
  * service_agbox_list.c: lists of sandboxes, whole (agbox.v1) or by pages (agentix.v1).
  *
- * A list is made in slices of AGX_LIST_SLICE, each from where the last ended: by creation and id,
- * whose order never changes. So what was there all the time is listed once; what comes or goes
- * meanwhile may be in it or not. A page's token says the same: where it ended.
+ * A list is made in slices of AGX_LIST_SLICE. Each slice begins where the last ended, by creation
+ * time and id, whose order never changes. So a sandbox that exists all the time is listed once; one
+ * that is created or deleted meanwhile may be missing or not. A page token is such a position too.
  */
 #include "daemon/service_internal.h"
 
@@ -17,10 +17,10 @@
 
 #include "base/banned.h"
 
-/* A place in the order of lists. */
+/* A position in list order. */
 struct place {
     int64_t created_ns;
-    char id[AGX_IDENT_MAX + 1]; /* empty: in front of all */
+    char id[AGX_IDENT_MAX + 1]; /* empty: before all */
 };
 
 struct list {
@@ -29,16 +29,16 @@ struct list {
     struct agx_slice slice;
     struct agx_list_request q;
     struct agx_buf out;
-    struct place at;   /* of the last that was looked at */
-    struct place last; /* of the last in `out` */
-    uint32_t max;      /* of the page; 0: no pages */
+    struct place at;   /* position of the last one visited */
+    struct place last; /* position of the last one in `out` */
+    uint32_t max;      /* page size; 0: no pages */
     uint32_t found;
     size_t looked; /* in this slice */
     bool more;     /* there is another page */
     bool failed;
 };
 
-/* Room for a place as text: "<creation in ns>.<id>". */
+/* Room for a position as text: "<creation in ns>.<id>". */
 enum { TOKEN_SIZE = AGX_IDENT_MAX + 32 };
 
 static void list_free(struct list *l)
@@ -65,7 +65,7 @@ static int place_parse(struct place *p, const char *token, struct agx_error **er
     if (!agx_str_split(&rest, '.', &number) || !agx_parse_u64(number, INT64_MAX, &ns) ||
         agx_ident_check("page_token", rest, NULL) < 0)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "page_token is not one that a former page gave");
+                             "page_token was not returned by an earlier page");
     p->created_ns = (int64_t)ns;
     memcpy(p->id, rest.ptr, rest.len);
     p->id[rest.len] = '\0';

@@ -1,5 +1,5 @@
-/* service_control.c: agentix.v1.ControlService: its methods, and GetStats. The others have files of
- * their own. */
+/* service_control.c: agentix.v1.ControlService: its table of methods, and GetStats. The other
+ * methods have their own files. */
 #include "daemon/service_internal.h"
 
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* What the process has in memory; 0: the kernel does not say. */
+/* The process' resident memory; 0: the kernel does not report it. */
 static uint64_t resident_bytes(void)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(4096);
@@ -82,7 +82,7 @@ static void get_stats(void *service, struct agx_rpc_call *call, struct agx_str r
         .longest_turn_ns = s->turns.longest_ns,
     };
 
-    (void)request; /* it has no field */
+    (void)request; /* it has no fields */
     add_engine(s, &stats);
     add_rpc(s, &stats);
     add_store(s, &stats);

@@ -1,11 +1,11 @@
 /*
- * service_control_backup.c: Backup: the store writes a copy of itself into a file without a name,
- * in the data directory; that is then sent in pieces.
+ * service_control_backup.c: Backup: the store writes a copy of itself into an unnamed file in the
+ * data directory, which is then sent in pieces.
  *
  *     COPY --done--> SEND --end of the file--> OK
  *
- * One at a time: each needs as much disk as the store. A client that leaves ends the sending; a
- * copy that is being written is written to its end and dropped.
+ * One backup at a time, because each needs as much disk as the store. When the client leaves,
+ * sending ends; a copy in progress is completed and dropped.
  */
 #include "daemon/service_internal.h"
 
@@ -40,7 +40,7 @@ static void backup_fail(struct backup *b, struct agx_error **take_error)
     backup_free(b);
 }
 
-/* 1: a piece was sent; 2: the same, and the client has to take it first; 0: the end. */
+/* 1: sent a piece; 2: the same, but the client must read it before the next; 0: the end. */
 static int send_piece(struct backup *b, struct agx_error **err)
 {
     struct agx_buf *out = agx_service_scratch(b->service);
@@ -58,7 +58,7 @@ static int send_piece(struct backup *b, struct agx_error **err)
         r = agx_rpc_call_send(b->call, agx_buf_peek(out));
     if (r < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                             "this connection holds as much as it may: no room for a backup");
+                             "too much data is queued on this connection to send a backup");
     return r + 1;
 }
 
@@ -129,7 +129,7 @@ void agx_service_backup(void *service, struct agx_rpc_call *call, struct agx_str
     struct backup *b = agx_new(struct backup);
     struct agx_error *err = NULL;
 
-    (void)request; /* it has no field */
+    (void)request; /* it has no fields */
     *b = (struct backup){ .service = s, .call = call, .slice.run = run_slice, .fd = -1 };
     if (backup_start(s, b, &err) < 0) {
         agx_service_fail(call, &err, &(struct agx_refusal){ 0 });

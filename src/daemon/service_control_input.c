@@ -1,9 +1,9 @@
 /*
  * service_control_input.c: WriteExecInput: a client's stream into a command's standard input.
  *
- * One message is under way at a time: the call is paused from handing it to the engine until that
- * has taken it, so the client's window fills and it waits. The call's end without `eof` leaves the
- * input open for another writer.
+ * One message is in flight at a time. The call is paused while the manager works on a message, so
+ * the client's flow-control window fills and the client waits. If the call ends without `eof`, the
+ * input stays open for another writer.
  */
 #include "daemon/service_internal.h"
 
@@ -16,11 +16,11 @@
 struct writer {
     struct agx_service *service;
     struct agx_rpc_call *call; /* NULL: it has ended */
-    char *exec_id;             /* NULL: no message came yet; else it stands in `writers` */
+    char *exec_id;             /* NULL: no message yet; else it is in `writers` */
     uint64_t written;
     size_t under_way; /* bytes */
-    bool busy;        /* the engine has something */
-    bool eof;         /* the end of the input was given on */
+    bool busy;        /* a message is in flight */
+    bool eof;         /* end of input was passed on */
 };
 
 static void writer_free(struct writer *w)
@@ -31,7 +31,7 @@ static void writer_free(struct writer *w)
     free(w);
 }
 
-/* Ends the call, and the writer unless the engine still works for it. */
+/* Ends the call, and frees the writer unless the manager still works for it. */
 static void writer_fail(struct writer *w, struct agx_error **take_error, enum agx_reason reason)
 {
     agx_service_fail(w->call, take_error,
@@ -48,7 +48,7 @@ static void on_taken(void *user, struct agx_error *error)
     w->busy = false;
     if (!error)
         w->written += w->under_way;
-    else if (error->code == AGX_NOT_FOUND) /* the exec is there: this call began with that */
+    else if (error->code == AGX_NOT_FOUND) /* the exec exists: this call checked it */
         (void)agx_error_wrap(&error, -AGX_FAILED_PRECONDITION, "the input of exec %s is not open",
                              w->exec_id);
     if (!w->call) {
@@ -61,7 +61,7 @@ static void on_taken(void *user, struct agx_error *error)
     }
 }
 
-/* The first message names the exec: it must run, and nobody else may write to it. */
+/* The first message names the exec. It must run, and only one call may write to it. */
 static int writer_begin(struct writer *w, char **take_id, enum agx_reason *ret_reason,
                         struct agx_error **err)
 {
@@ -87,7 +87,7 @@ static int writer_begin(struct writer *w, char **take_id, enum agx_reason *ret_r
     }
     if (agx_map_get(&s->writers, agx_str_from(*take_id)))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "somebody else writes to the input of exec %s", *take_id);
+                             "another call already writes to the input of exec %s", *take_id);
     if (agx_map_put(&s->writers, agx_str_from(*take_id), w, NULL) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a writer");
     w->exec_id = AGX_TAKE_PTR(*take_id);
@@ -101,7 +101,7 @@ static int writer_check(const struct writer *w, const struct agx_input_request *
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "exec_id differs from that of the first message");
     if (w->eof)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is a message behind eof");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "a message came after eof");
     return 0;
 }
 
@@ -157,7 +157,7 @@ static void on_half_closed(void *user)
     struct writer *w = user;
     struct agx_service *s = w->service;
 
-    /* What came before was taken: the call was paused until then. */
+    /* All earlier input was taken: the call was paused until then. */
     agx_service_reply(s, w->call, agx_reply_input(agx_service_scratch(s), w->written));
     w->call = NULL;
     writer_free(w);
@@ -183,7 +183,7 @@ void agx_service_write_input(void *service, struct agx_rpc_call *call, struct ag
 {
     struct writer *w = agx_new(struct writer);
 
-    (void)request; /* messages come one by one */
+    (void)request; /* messages arrive one by one */
     w->service = service;
     w->call = call;
     agx_rpc_call_watch(call, &writer_ops, w);

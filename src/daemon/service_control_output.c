@@ -1,14 +1,14 @@
 /*
  * service_control_output.c: ReadExecOutput: what a command wrote, from an offset on.
  *
- *     READ --at the end, follow--> WAIT --news, or a while--> READ
+ *     READ --at the end, follow--> WAIT --event or timer--> READ
  *      |
  *      +--at the end, and no more can come--> OK
  *
- * News come from inotify on the log's index, which is written for every piece of output; where that
- * cannot be had, and in case something goes missing, the log is looked at now and then. That the
- * command has ended comes from the sandbox's events. Invariant: the end is only believed when it
- * was known before the log was read to its end.
+ * inotify watches the log's index, which is written for every piece of output. A timer also checks
+ * the log now and then, in case inotify is not available or an event is lost. The sandbox's events
+ * report that the command has ended. Invariant: an end counts only if it was known before the log
+ * was read to its end.
  */
 #include "daemon/service_internal.h"
 
@@ -21,23 +21,23 @@
 
 #include "base/banned.h"
 
-/* Looked at so much more often where inotify does not help. */
+/* Factor by which polling is more frequent without inotify. */
 enum { UNWATCHED = 10 };
 
 struct reader {
     struct agx_service *service;
     struct agx_rpc_call *call;
     struct agx_output_request q;
-    uint64_t left; /* bytes to be sent; UINT64_MAX: all */
+    uint64_t left; /* bytes still to send; UINT64_MAX: all */
     int data_fd, index_fd;
     struct agx_slice slice;
     struct agx_alarm alarm;
     uv_fs_event_t news;
-    struct agx_feed *feed; /* NULL: the command has ended, or we do not follow */
+    struct agx_feed *feed; /* NULL: the command has ended, or no follow */
     uid_t uid;
-    bool counted; /* as a stream of that user */
-    bool watched; /* inotify tells of news */
-    bool full;    /* the client has to take something first */
+    bool counted; /* counted as a stream of that user */
+    bool watched; /* inotify works */
+    bool full;    /* the client must read first */
 };
 
 static void on_closed(uv_handle_t *h)
@@ -72,7 +72,7 @@ static void reader_finish(struct reader *r)
     reader_free(r);
 }
 
-/* The command has ended: what it wrote is all there. */
+/* Has the command ended? Then all its output is in the log. */
 static bool is_over(struct reader *r, struct agx_error **err)
 {
     struct agx_feed_item item;
@@ -88,7 +88,7 @@ static bool is_over(struct reader *r, struct agx_error **err)
     return !r->feed;
 }
 
-/* Sends one piece. Negative: it cannot be. */
+/* Sends one piece. Negative on failure. */
 static int send_piece(struct reader *r, const uint8_t *data, const struct agx_caplog_piece *piece,
                       struct agx_error **err)
 {
@@ -101,7 +101,7 @@ static int send_piece(struct reader *r, const uint8_t *data, const struct agx_ca
         sent = agx_rpc_call_send(r->call, agx_buf_peek(out));
     if (sent < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                             "this connection holds as much as it may: no room for output");
+                             "too much data is queued on this connection to send output");
     r->full = sent > 0;
     r->q.offset += piece->len;
     if (r->left != UINT64_MAX)
@@ -116,7 +116,7 @@ static int wait_for_news(struct reader *r, struct agx_error **err)
     return agx_alarms_set(&r->service->alarms, &r->alarm, r->watched ? ms : ms / UNWATCHED, err);
 }
 
-/* 1: there may be more at once; 0: not now; AGX_FEED_END: no more will come. */
+/* 1: there may be more at once; 0: no more for now; AGX_FEED_END: complete. */
 static int step(struct reader *r, struct agx_error **err)
 {
     uint8_t data[AGX_OUTPUT_CHUNK];
@@ -205,12 +205,12 @@ static void watch_index(struct reader *r)
 {
     char path[64];
 
-    /* The file of the descriptor, whatever stands under its name by now. */
+    /* Watches the descriptor's file, even if its name now refers to another file. */
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", r->index_fd);
     r->watched = uv_fs_event_start(&r->news, on_news, path, 0) == 0;
 }
 
-/* While the command runs there is more to come. */
+/* Follows the output while the command runs. */
 static int follow(struct reader *r, const struct agx_exec *exec, uint64_t sequence,
                   struct agx_error **err)
 {

@@ -1,8 +1,8 @@
 /*
- * service_control_use.c: agentix.v1's GetSandbox: a sandbox, and what it uses now.
+ * service_control_use.c: agentix.v1's GetSandbox: a sandbox and its current resource usage.
  *
- * What is stored is told in any case: a backend that cannot say what is used, or takes too long,
- * costs the answer its figures and nothing else.
+ * The stored part is always returned. If the backend cannot report the usage, or takes too long,
+ * only the usage figures are missing.
  */
 #include "daemon/service_internal.h"
 
@@ -19,9 +19,9 @@ struct getting {
     struct agx_service *service;
     struct agx_rpc_call *call;
     char *id;
-    struct agx_usage *usage; /* NULL: it has ended, or never began */
-    struct agx_use *parts;   /* the primary's is the first */
-    bool *told;              /* of each part */
+    struct agx_usage *usage; /* NULL: ended, or never began */
+    struct agx_use *parts;   /* the primary's is first */
+    bool *told;              /* per part: usage was reported */
     size_t n_parts;
 };
 
@@ -45,20 +45,20 @@ static int put_parts(const struct getting *g, struct agx_buf *out, const struct 
     return r;
 }
 
-/* The sandbox as it is now, what was told of it, and why there is no more. */
+/* Appends the sandbox, the reported usage, and why the rest is missing. */
 static int put_answer(const struct getting *g, struct agx_buf *out, const struct agx_sandbox *sb,
                       const struct agx_error *error)
 {
     char text[MESSAGE_MAX];
     int r = agx_service_put_sandbox(g->service, out, sb);
 
-    /* The backend has nothing of it: not yet, or no more. */
+    /* NOT_FOUND is normal: the backend has not made the sandbox yet, or has removed it. */
     if (r == 0 && error && error->code != AGX_NOT_FOUND)
         r = agx_reply_use_error(out, agx_error_format(error, text, sizeof(text)));
     return r < 0 ? r : put_parts(g, out, &sb->spec);
 }
 
-/* Takes the error, which is the backend's. */
+/* Takes the backend's error. */
 static void answer(struct getting *g, struct agx_error *error)
 {
     struct agx_service *s = g->service;

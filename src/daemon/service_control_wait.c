@@ -2,8 +2,8 @@
  * service_control_wait.c: WaitSandbox and WaitExec: a feed of the sandbox's events, an alarm, and
  * one answer.
  *
- * What is wanted may have passed again when we look: so a state that an event told of counts, and
- * the answer tells what is now.
+ * The wanted state may be over again by the time we look. So a state seen in an event counts, and
+ * the answer has the current state.
  */
 #include "daemon/service_internal.h"
 
@@ -46,7 +46,7 @@ static void wait_fail(struct wait *w, struct agx_error **take_error)
     wait_free(w);
 }
 
-/* Appends what is waited for, as it is now. */
+/* Appends the current state of the sandbox or exec. */
 static int put_subject(struct wait *w, struct agx_buf *out, struct agx_error **err)
 {
     struct agx_engine *engine = w->service->config.engine;
@@ -85,7 +85,7 @@ static void wait_answer(struct wait *w, bool timed_out)
     wait_free(w);
 }
 
-/* Is that a state in which the wait ends? */
+/* Does the wait end in this state? */
 static bool is_wanted(const struct wait *w, enum agx_state state)
 {
     const uint32_t lasting = 1U << AGX_STATE_READY | 1U << AGX_STATE_STOPPED |
@@ -103,14 +103,14 @@ static bool ends_wait(const struct wait *w, const struct agx_event *e)
            is_wanted(w, e->state);
 }
 
-/* Is the sandbox now as it is wanted, and was there an event after the one that was named? */
+/* Is the sandbox in a wanted state, with an event after the one that the client named? */
 static bool is_there(const struct wait *w, const struct agx_sandbox *sb)
 {
     return sb->life.last_sequence > w->q.after_sequence && is_wanted(w, agx_sandbox_state(sb)) &&
            (w->q.states != 0 || sb->life.phase != AGX_PHASE_STOPPING);
 }
 
-/* All events were looked at: the state may be right without one that says so. */
+/* After all events: the current state may match without an event for it. */
 static void look_now(struct wait *w)
 {
     const struct agx_sandbox *sb;
@@ -185,7 +185,7 @@ static int wait_begin(struct wait *w, const char *sandbox_id, uint64_t sequence,
     return r;
 }
 
-/* 1: it is so already; 0: the wait goes on. */
+/* 1: the condition already holds; 0: the wait goes on. */
 static int begin_sandbox(struct wait *w, struct agx_error **err)
 {
     const struct agx_sandbox *sb;

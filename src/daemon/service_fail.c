@@ -1,4 +1,4 @@
-/* service_fail.c: from an error to a call's status. */
+/* service_fail.c: turns an error into a call's status. */
 #include "daemon/service_fail.h"
 
 #include "base/limits.h"
@@ -27,7 +27,7 @@ void agx_service_fail(struct agx_rpc_call *call, struct agx_error **take_error,
                                       .id = why->id,
                                       .from_sequence = why->from_sequence };
 
-        /* What does not fit into trailers goes without. */
+        /* Details that do not fit into the trailers are left out. */
         if (agx_status_encode(&details, &s) == 0)
             status.details = agx_buf_peek(&details);
     }

@@ -1,5 +1,5 @@
-/* service_fail.h: refusals as clients know them: code, message, and where a program may want to
- * tell them apart, the reason. */
+/* service_fail.h: refusals in the form that clients expect: code, message, and a reason where
+ * programs need to tell cases apart. */
 #ifndef AGX_DAEMON_SERVICE_FAIL_H
 #define AGX_DAEMON_SERVICE_FAIL_H
 
@@ -9,18 +9,18 @@
 
 struct agx_rpc_call;
 
-/* Why, beside the error. */
+/* The reason, in addition to the error. */
 struct agx_refusal {
-    enum agx_reason reason; /* NONE: the error says all, and no details are sent */
+    enum agx_reason reason; /* NONE: no details are sent */
     const char *id;         /* of the sandbox or exec */
     uint64_t from_sequence; /* SEQUENCE_EXPIRED */
 };
 
-/* Ends the call with *take_error. Message and details agree exactly: clients compare them. */
+/* Ends the call with *take_error. The details repeat the exact message: clients compare them. */
 void agx_service_fail(struct agx_rpc_call *call, struct agx_error **take_error,
                       const struct agx_refusal *why);
 
-/* No memory for an answer. */
+/* Ends the call for lack of memory for an answer. */
 void agx_service_fail_memory(struct agx_rpc_call *call);
 
 #endif

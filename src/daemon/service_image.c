@@ -1,5 +1,5 @@
-/* service_image.c: agentix.v1.ImageService: its methods, and those that read and remove. Pull and
- * import have files of their own. */
+/* service_image.c: agentix.v1.ImageService: its table of methods, reads and removals. Pull and
+ * import have their own files. */
 #include "daemon/service_image.h"
 
 #include "base/mem.h"
@@ -24,7 +24,7 @@ int agx_service_put_image(struct agx_buf *out, const struct agx_image *i)
     return agx_reply_image(out, &v);
 }
 
-/* The newest first, those of one moment by id. */
+/* Newest first; images of the same time by id. */
 static int compare(const void *a, const void *b)
 {
     const struct agx_image *x = *(struct agx_image *const *)a, *y = *(struct agx_image *const *)b;
@@ -34,7 +34,7 @@ static int compare(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-/* All images, sorted; NULL: no memory. Borrowed until the loop turns. */
+/* All images, sorted; NULL: no memory. Borrowed until the turn ends. */
 static struct agx_image **collect(struct agx_images *images, size_t *ret_n)
 {
     struct agx_image **all, *each;
@@ -42,7 +42,7 @@ static struct agx_image **collect(struct agx_images *images, size_t *ret_n)
 
     while (agx_images_next(images, &at))
         n++;
-    all = calloc(n + 1, sizeof(struct agx_image *)); /* none is no failure */
+    all = calloc(n + 1, sizeof(struct agx_image *)); /* +1: an empty list is not a failure */
     if (!all)
         return NULL;
     *ret_n = 0;
@@ -90,7 +90,7 @@ static int put_details(struct agx_buf *out, const struct agx_image *i)
     return r < 0 ? r : agx_reply_image_details(out, &d);
 }
 
-/* Refuses, by an error of the store that may have a reason. */
+/* Refuses a call with the store's error, which may have a reason. */
 static void fail(struct agx_rpc_call *call, const char *name, struct agx_error **take_error)
 {
     struct agx_refusal why = { .id = name };
@@ -118,12 +118,12 @@ static void inspect_image(void *service, struct agx_rpc_call *call, struct agx_s
     agx_image_unref(image);
 }
 
-/* ---- removing ---- */
+/* ---- removal ---- */
 
 struct removal {
     struct agx_service *service;
     struct agx_rpc_call *call; /* NULL: it has ended */
-    char *name;                /* NULL: whatever has none */
+    char *name;                /* NULL: all images without a name */
 };
 
 static void on_removed(void *user, const struct agx_images_removed *removed,
@@ -146,7 +146,7 @@ static void on_removed(void *user, const struct agx_images_removed *removed,
     free(m);
 }
 
-/* What was begun goes on: only the answer is dropped. */
+/* A removal that began goes on; only the answer is dropped. */
 static void on_removal_ended(void *user, enum agx_code code)
 {
     struct removal *m = user;

@@ -3,8 +3,8 @@
  *
  *     EMPTY --first message--> TAKES --client's end--> UNPACKS --> the answer
  *
- * The call is paused while the store does not take more, so the client's window fills and it waits.
- * Whatever ends the call before the answer cancels the import, and nothing stays of it.
+ * The call is paused while the store takes no more, so the client's flow-control window fills and
+ * the client waits. If the call ends before the answer, the import is cancelled and leaves nothing.
  */
 #include "daemon/service_image.h"
 
@@ -17,10 +17,10 @@
 struct import {
     struct agx_service *service;
     struct agx_rpc_call *call; /* NULL: it has ended */
-    struct agx_import *import; /* NULL: no message came yet */
+    struct agx_import *import; /* NULL: no message yet */
 };
 
-/* Ends the call, and the import, whose own end follows. */
+/* Ends the call and cancels the import, which ends asynchronously. */
 static void import_fail(struct import *im, struct agx_error **take_error)
 {
     agx_service_fail(im->call, take_error, &(struct agx_refusal){ 0 });
@@ -79,8 +79,7 @@ static int take(struct import *im, struct agx_str message, struct agx_error **er
     int r = agx_import_request_decode(&q, message, err);
 
     if (r == 0 && im->import && q.name.len > 0)
-        r = agx_error_set(err, AGX_INVALID_ARGUMENT,
-                          "name is set in another than the first message");
+        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "name must be set only in the first message");
     if (r == 0 && !im->import)
         r = start(im, q.name, err);
     return r < 0 ? r : agx_import_write(im->import, q.data, err);
@@ -107,7 +106,7 @@ static void on_half_closed(void *user)
         agx_import_end(im->import);
         return;
     }
-    (void)agx_error_set(&err, AGX_INVALID_ARGUMENT, "there is nothing to import: no byte came");
+    (void)agx_error_set(&err, AGX_INVALID_ARGUMENT, "the archive to import is empty");
     import_fail(im, &err);
 }
 
@@ -133,7 +132,7 @@ void agx_service_import_image(void *service, struct agx_rpc_call *call, struct a
 {
     struct import *im = agx_new(struct import);
 
-    (void)request; /* messages come one by one */
+    (void)request; /* messages arrive one by one */
     im->service = service;
     im->call = call;
     agx_rpc_call_watch(call, &import_ops, im);

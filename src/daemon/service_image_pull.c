@@ -1,8 +1,8 @@
 /*
- * service_image_pull.c: PullImage: how far the puller is, and then the image.
+ * service_image_pull.c: PullImage: the puller's progress, and then the image.
  *
- * A client that is slow misses what it was not told in time, but for the end. One that leaves ends
- * its part in the pull.
+ * A slow client misses progress messages that it does not read in time, but never the image. When a
+ * client leaves, its share in the pull ends.
  */
 #include "daemon/service_image.h"
 
@@ -18,7 +18,7 @@ struct pull {
     char *name;
     struct agx_puller_want *want; /* NULL: it has ended */
     struct agx_image *image;      /* waits for the client; NULL: there is none yet */
-    bool paused;                  /* until the client has taken what it was told */
+    bool paused;                  /* until the client has read the last message */
 };
 
 static void pull_free(struct pull *p)
@@ -34,7 +34,7 @@ static void pull_fail(struct pull *p, struct agx_error **take_error, enum agx_re
     pull_free(p);
 }
 
-/* The image, and the end. */
+/* Sends the image and ends the call. */
 static void send_image(struct pull *p)
 {
     struct agx_buf *out = agx_service_scratch(p->service);

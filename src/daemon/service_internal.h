@@ -1,5 +1,5 @@
 /*
- * service_internal.h: what the files of the service share.
+ * service_internal.h: declarations shared by the files of the service.
  *
  *     service.c                  open, close, what is shared
  *     service_agbox*.c           agbox.v1.SandboxService
@@ -7,9 +7,9 @@
  *     service_image*.c           agentix.v1.ImageService
  *     subscribe.c                the event streams of both
  *
- * A handler that answers later keeps a struct of its own, with the call in it. Whoever ends first
- * is asked: `ended` takes the call out (and, where nothing else is under way, frees the struct); an
- * answer of the engine that finds no call is dropped. What was accepted goes on either way.
+ * A handler that answers later keeps a struct with the call in it. The call and the work may end in
+ * either order: `ended` takes the call out of the struct, and frees the struct if no work is left;
+ * an answer of the manager that finds no call is dropped. An accepted request goes on either way.
  */
 #ifndef AGX_DAEMON_SERVICE_INTERNAL_H
 #define AGX_DAEMON_SERVICE_INTERNAL_H
@@ -23,7 +23,7 @@
 #include "daemon/turnwatch.h"
 #include "rpc/call.h"
 
-/* How many streams one user has. */
+/* The number of streams of one user. */
 struct agx_uid_count {
     uid_t uid;
     uint32_t n;
@@ -34,13 +34,13 @@ struct agx_service {
     struct agx_slices slices;
     struct agx_alarms alarms;
     struct agx_turnwatch turns;
-    unsigned n_open; /* of these three */
+    unsigned n_open; /* open handles of these three */
     uint64_t started_ns;
     struct agx_buf pong;    /* the answer to every Ping */
-    struct agx_buf scratch; /* of one answer that is being made: never across a callback */
+    struct agx_buf scratch; /* for the answer being built; never kept across a callback */
     struct agx_uid_count *streams;
     size_t streams_len;
-    struct agx_map writers; /* execs to whose input somebody writes */
+    struct agx_map writers; /* execs whose input has a writer */
     bool backing_up;
     agx_done_fn closed;
     void *user;
@@ -49,15 +49,15 @@ struct agx_service {
 /* The scratch buffer, empty. */
 struct agx_buf *agx_service_scratch(struct agx_service *s);
 
-/* Answers with the scratch buffer; `r` is what filled it: negative means that there is no memory.
+/* Answers with the scratch buffer. `r` is the result of filling it: negative means out of memory.
  */
 void agx_service_reply(struct agx_service *s, struct agx_rpc_call *call, int r);
 
-/* Appends a sandbox to an answer, as this daemon tells of them. */
+/* Appends a sandbox to an answer, in the form that this daemon's mode requires. */
 int agx_service_put_sandbox(const struct agx_service *s, struct agx_buf *out,
                             const struct agx_sandbox *sb) AGX_MUST_CHECK;
 
-/* One more stream of this call's user: -AGX_RESOURCE_EXHAUSTED past the limit. */
+/* Counts a stream of this call's user: -AGX_RESOURCE_EXHAUSTED past the limit. */
 int agx_service_stream_begin(struct agx_service *s, const struct agx_rpc_call *call,
                              struct agx_error **err) AGX_MUST_CHECK;
 void agx_service_stream_end(struct agx_service *s, uid_t uid);

@@ -1,8 +1,8 @@
 /*
- * slices.c: a queue of slices and an idle handle, which makes the loop turn while there are any.
+ * slices.c: a ring of slices and an idle handle, which keeps the loop turning while any are queued.
  *
- * In each turn every slice has its go at most once, in the order in which they came, and no more is
- * begun when the turn has used its time.
+ * In each turn a slice runs at most once, in the order of arrival; no slice begins once the turn
+ * has used up its time.
  */
 #include "daemon/slices.h"
 

@@ -1,6 +1,6 @@
 /*
- * slices.h: long work on the loop, cut into slices: one after each turn, so that whoever asks for
- * little waits for a slice and not for the whole.
+ * slices.h: long work on the loop, cut into slices that run one after each turn. A short request
+ * then waits for one slice and not for the whole work.
  *
  * Loop thread only.
  */
@@ -10,7 +10,7 @@
 #include "base/list.h"
 #include "loop/loop.h"
 
-/* Embedded by what has more to do. */
+/* Embedded in the object with the work. */
 struct agx_slice {
     struct agx_list_node node; /* in no list: not queued */
     void (*run)(struct agx_slice *s);
@@ -24,15 +24,15 @@ struct agx_slices {
 
 void agx_slices_open(struct agx_slices *q, struct agx_loop *l);
 
-/* `run` is called once, in a later turn of the loop; it may add the slice again. Nothing for one
- * that is queued. */
+/* Calls `run` once, in a later turn of the loop; `run` may add the slice again. No effect when it
+ * is already queued. */
 void agx_slices_add(struct agx_slices *q, struct agx_slice *s);
-/* Runs it at once if none waits, else adds it: many that begin together still take turns. */
+/* Runs it at once if none is queued, else adds it, so that many still take turns. */
 void agx_slices_begin(struct agx_slices *q, struct agx_slice *s);
-/* Nothing for one that is not queued. */
+/* No effect when it is not queued. */
 void agx_slices_remove(struct agx_slices *q, struct agx_slice *s);
 
-/* Nothing is queued any more. `closed` is the handle's. */
+/* Requires an empty queue. `closed` is the handle's callback. */
 void agx_slices_close(struct agx_slices *q, uv_close_cb closed, void *data);
 
 #endif

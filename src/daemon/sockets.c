@@ -7,7 +7,7 @@
 #include "loop/listener.h"
 #include "base/banned.h"
 
-/* Descriptors for everything but connections: the store, logs of commands, the backend. */
+/* Descriptors reserved for the store, command logs and the backend. */
 #define FILES_RESERVED 512
 
 size_t agx_sockets_fit(size_t conns_max)
@@ -72,11 +72,11 @@ int agx_sockets_serve_fd(struct agx_loop *l, struct agx_rpc_server *s, int fd,
 
     if (r < 0)
         return agx_error_wrap(err, r, "LISTEN_FDS");
-    /* Over TCP nobody could tell who calls. */
+    /* Over TCP the caller's user id is unknown. */
     if (agx_listener_peek_addr(listener)->sa.ss_family != AF_UNIX) {
         agx_listener_close(listener);
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "LISTEN_FDS: descriptor %d is no Unix socket", number);
+                             "LISTEN_FDS: descriptor %d is not a Unix socket", number);
     }
     return serve(s, listener, err);
 }

@@ -9,21 +9,21 @@
 
 struct agx_loop;
 
-/* As many files as we may have; how many of these connections fit into them. */
+/* Raises the limit of open files, and returns how many of `conns_max` fit into it. */
 size_t agx_sockets_fit(size_t conns_max);
 
-/* For struct agx_rpc_config: `user` is a struct agx_config_uids. Our own user, root, and who is in
- * the list. */
+/* For struct agx_rpc_config: `user` is a struct agx_config_uids. Admits our own user, root, and the
+ * users in the list. */
 bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer);
 
 /*
- * Serves a Unix socket at `path`: mode 0600, or with `open_to_all` 0666, for then it is admit()
- * that decides.
+ * Serves a Unix socket at `path`, with mode 0600, or 0666 if `open_to_all`: then only
+ * agx_sockets_admit() decides who may call.
  */
 int agx_sockets_serve_path(struct agx_loop *l, struct agx_rpc_server *s, const char *path,
                            bool open_to_all, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Serves a listening Unix socket that was handed over; its path and mode stay as they are. */
+/* Serves a listening Unix socket that we were passed; its path and mode stay as they are. */
 int agx_sockets_serve_fd(struct agx_loop *l, struct agx_rpc_server *s, int fd,
                          struct agx_error **err) AGX_MUST_CHECK;
 

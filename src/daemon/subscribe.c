@@ -5,10 +5,10 @@
  *       |                    |
  *       +--- error, client leaves, server stops ---> end
  *
- * FIRST are messages that were made when the stream began: a snapshot, or where a watch begins. A
- * stream then pulls events from its feed while its client takes them; a client that does not is
- * left alone until it does, and costs no more than its place. At most AGX_FEED_PAGE events go out
- * in one go, the rest in slices: a long history does not hold up others.
+ * FIRST sends the messages made at the stream's begin: a snapshot, or the start of a watch.
+ * A stream then pulls events from its feed while its client reads them. A client that does not read
+ * is left alone and costs only its entry in the feed. At most AGX_FEED_PAGE events are sent in one
+ * go, the rest in slices, so a long history does not delay others.
  */
 #include "daemon/service_internal.h"
 
@@ -20,32 +20,32 @@
 
 #include "base/banned.h"
 
-/* Messages in front of the events, and what comes behind them. */
+/* Messages sent before the events, and whether events follow. */
 struct first {
-    struct agx_buf bytes; /* each message behind its length (size_t) */
+    struct agx_buf bytes; /* each message is preceded by its length (size_t) */
     size_t at;
     struct agx_error *error; /* ends the stream; NULL: events follow */
     struct agx_refusal why;
     char id[AGX_IDENT_MAX + 1]; /* of `why` */
 };
 
-/* What a WatchEvents asked for. */
+/* The filter of a WatchEvents. */
 struct filter {
     struct agx_pairs selector;
     struct agx_words sandbox_ids;
     uint32_t skipped; /* events since the last message */
 };
 
-/* There may be ten thousand of these, most of them silent: they stay small. */
+/* Keep this small: there may be ten thousand, most of them idle. */
 struct stream {
     struct agx_service *service;
     struct agx_rpc_call *call;
     struct agx_feed *feed;
-    struct first *first;   /* NULL: all of it was sent */
-    struct filter *filter; /* NULL: of one sandbox */
+    struct first *first;   /* NULL: all were sent */
+    struct filter *filter; /* NULL: a stream of one sandbox */
     struct agx_slice slice;
     uid_t uid;
-    bool full; /* the client has to take something first */
+    bool full; /* the client must read first */
 };
 
 static void first_free(struct first *f)
@@ -83,8 +83,7 @@ static void stream_fail(struct stream *t, struct agx_error **take_error,
     stream_free(t);
 }
 
-/* 1: sent, or not wanted; 0: the client has to take something first; negative: the stream is gone.
- */
+/* 1: sent, or filtered out; 0: the client must read first; negative: the stream has ended. */
 static int stream_send(struct stream *t, struct agx_str message)
 {
     struct agx_error *err = NULL;
@@ -92,7 +91,7 @@ static int stream_send(struct stream *t, struct agx_str message)
 
     if (r < 0) {
         (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED,
-                            "this connection holds as much as it may: no room for an event");
+                            "too much data is queued on this connection to send an event");
         stream_fail(t, &err, &(struct agx_refusal){ 0 });
         return -1;
     }
@@ -100,7 +99,7 @@ static int stream_send(struct stream *t, struct agx_str message)
     return !t->full;
 }
 
-/* Sends what stands in front of the events. As stream_send(). */
+/* Sends the messages that precede the events. Returns as stream_send() does. */
 static int send_first(struct stream *t)
 {
     struct first *f = t->first;
@@ -136,14 +135,14 @@ static bool is_wanted(struct stream *t, const char *sandbox_id)
            agx_label_match(&sb->spec.labels, &t->filter->selector);
 }
 
-/* One event of a watch. As stream_send(). */
+/* Sends one event of a watch. Returns as stream_send() does. */
 static int send_watched(struct stream *t, const struct agx_feed_item *item)
 {
     struct agx_buf *out = agx_service_scratch(t->service);
     const struct agx_event *event = is_wanted(t, item->sandbox_id) ? item->event : NULL;
     struct agx_error *err = NULL;
 
-    /* Now and then a client learns that it has not missed anything. */
+    /* A message now and then tells the client up to which position it has seen everything. */
     if (!event && ++t->filter->skipped < AGX_WATCH_SKIP_MAX)
         return 1;
     t->filter->skipped = 0;
@@ -155,7 +154,7 @@ static int send_watched(struct stream *t, const struct agx_feed_item *item)
     return stream_send(t, agx_buf_peek(out));
 }
 
-/* Goes on as far as the client and fairness allow. */
+/* Sends as much as the client and fairness allow. */
 static void pump(struct stream *t)
 {
     struct agx_error *err = NULL;
@@ -206,7 +205,7 @@ static void on_ended(void *user, enum agx_code code)
     stream_free(user);
 }
 
-/* Who has not taken what was sent is not told: it is of use only while it is new. */
+/* Progress is dropped while the client is behind: it is of use only while it is new. */
 static void on_pull(void *user, uint64_t position, const char *sandbox_id,
                     const struct agx_pull *pull)
 {
@@ -222,7 +221,7 @@ static const struct agx_feed_ops feed_ops = { .ready = on_ready };
 static const struct agx_feed_ops watch_ops = { .ready = on_ready, .pull = on_pull };
 static const struct agx_rpc_call_ops stream_ops = { .ended = on_ended, .writable = on_writable };
 
-/* A stream, counted for its user. */
+/* Makes a stream and counts it for its user. */
 static int stream_new(struct agx_service *s, struct agx_rpc_call *call, struct stream **ret,
                       struct agx_error **err)
 {
@@ -247,7 +246,7 @@ static void stream_start(struct stream *t)
     pump(t);
 }
 
-/* One more message to be sent first. */
+/* Adds a message that precedes the events. */
 static int first_event(struct first *f, const struct agx_event *e, const char *sandbox_id)
 {
     size_t at = f->bytes.len, len = 0;
@@ -262,10 +261,10 @@ static int first_event(struct first *f, const struct agx_event *e, const char *s
     return 0;
 }
 
-/* Of a feed that is closed again at once. */
+/* For a feed that is closed again at once. */
 static const struct agx_feed_ops quiet_ops;
 
-/* What a snapshot is made of. */
+/* The inputs of a snapshot. */
 struct snapshot {
     struct first *first;
     const struct agx_sandbox *sandbox;
@@ -287,7 +286,7 @@ static int snapshot_exec(void *user, const struct agx_exec *exec, uint64_t seque
     return p->r < 0;
 }
 
-/* The newest event again, then one for each exec that runs. */
+/* Repeats the newest event, then adds one event for each running exec. */
 static int make_snapshot(struct stream *t, const struct agx_sandbox *sb, struct agx_error **err)
 {
     struct agx_engine *engine = t->service->config.engine;
@@ -318,8 +317,8 @@ static struct first *first_new(void)
     return f;
 }
 
-/* All up to the first message. A sequence that does not exist yet is refused behind the snapshot,
- * if one is wanted. */
+/* Everything up to the first message. If a snapshot is wanted, a sequence that does not exist
+ * yet is refused after it. */
 static int prepare(struct stream *t, const struct agx_subscribe_request *q,
                    const struct agx_sandbox *sb, struct agx_refusal *why, struct agx_error **err)
 {
@@ -378,7 +377,7 @@ void agx_service_subscribe(void *service, struct agx_rpc_call *call, struct agx_
     agx_subscribe_request_done(&q);
 }
 
-/* Where a watch begins, which is also its first message. */
+/* The position where a watch begins; its first message has it. */
 static int watch_from(struct agx_service *s, const struct agx_watch_request *q, uint64_t *ret,
                       struct agx_error **err)
 {

@@ -8,10 +8,10 @@
 #include "base/str.h"
 #include "base/banned.h"
 
-#define FDS_MAX 16 /* a unit has one or two sockets of ours */
+#define FDS_MAX 16 /* our unit passes one or two sockets */
 
-/* How many descriptors the variables give to this process; they name their receiver, because an
- * environment is passed on to others. */
+/* How many descriptors the variables pass to this process. LISTEN_PID names the receiver, because
+ * children inherit the environment. */
 static int count_fds(unsigned *ret_n, struct agx_error **err)
 {
     const char *fds = getenv("LISTEN_FDS"), *owner = getenv("LISTEN_PID");
@@ -21,13 +21,13 @@ static int count_fds(unsigned *ret_n, struct agx_error **err)
     if (!fds || !owner)
         return 0;
     if (!agx_parse_u64(agx_str_from(owner), INT32_MAX, &pid))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "LISTEN_PID is '%s', which is no pid",
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "LISTEN_PID is '%s', which is not a pid",
                              owner);
     if (pid != (uint64_t)getpid())
         return 0;
     if (!agx_parse_u64(agx_str_from(fds), FDS_MAX, &n))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "LISTEN_FDS is '%s', which is no number up to %d", fds, FDS_MAX);
+                             "LISTEN_FDS is '%s', which is not a number up to %d", fds, FDS_MAX);
     *ret_n = (unsigned)n;
     return 0;
 }
@@ -72,9 +72,9 @@ int agx_systemd_notify(const struct agx_systemd *s, const char *state, struct ag
         return 0;
     if (strlen(path) >= sizeof(sa.sun_path) || (path[0] != '/' && path[0] != '@'))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "NOTIFY_SOCKET is '%s', which is no address of a socket", path);
+                             "NOTIFY_SOCKET is '%s', which is not a socket address", path);
     (void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
-    if (path[0] == '@') /* an abstract name: it begins with a NUL and has no other */
+    if (path[0] == '@') /* an abstract name: a leading NUL stands for the '@' */
         sa.sun_path[0] = '\0';
     len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

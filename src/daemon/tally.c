@@ -1,4 +1,4 @@
-/* tally.c: a few rows, searched one by one. */
+/* tally.c: few rows, so a linear search. */
 #include "daemon/tally.h"
 
 #include "base/banned.h"

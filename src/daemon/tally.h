@@ -1,4 +1,4 @@
-/* tally.h: how much each user has, held against a limit. */
+/* tally.h: the quota of each uid: counts what a user has, against a limit. */
 #ifndef AGX_DAEMON_TALLY_H
 #define AGX_DAEMON_TALLY_H
 
@@ -10,7 +10,7 @@
 enum agx_tally_kind { AGX_TALLY_SANDBOXES, AGX_TALLY_EXECS, AGX_TALLY_COUNT };
 
 struct agx_tally {
-    /* One for each uid that ever had something; those are few, since few may connect. */
+    /* One row per uid that ever had something; few, since few users may connect. */
     struct agx_tally_row {
         uid_t uid;
         uint32_t n[AGX_TALLY_COUNT];
@@ -22,9 +22,9 @@ struct agx_tally {
 /* May this uid have one more? -AGX_RESOURCE_EXHAUSTED with the limit and its key. */
 int agx_tally_check(const struct agx_tally *t, uid_t uid, enum agx_tally_kind kind,
                     struct agx_error **err) AGX_MUST_CHECK;
-/* `counted` is set, so that one is counted once. */
+/* Sets `counted`, so that an object is counted only once. */
 void agx_tally_add(struct agx_tally *t, uid_t uid, enum agx_tally_kind kind, bool *counted);
-/* Nothing unless it was counted. */
+/* No effect unless it was counted. */
 void agx_tally_drop(struct agx_tally *t, uid_t uid, enum agx_tally_kind kind, bool *counted);
 /* Accepts NULL. */
 void agx_tally_done(struct agx_tally *t);

@@ -1,7 +1,7 @@
 /*
- * timers.c: the clock of each unit stands at what is due next, in one heap for all (alarms.h), so
- * nothing is scanned. Idle and clean-up times are rounded up to multiples of sweep_ms: many of them
- * wake the daemon once.
+ * timers.c: each unit has one alarm, set to what is due next, in one heap for all (alarms.h), so
+ * nothing is scanned. Idle and clean-up times are rounded up to multiples of sweep_ms, so that many
+ * of them wake the daemon once.
  */
 #include "daemon/timers.h"
 
@@ -9,12 +9,12 @@
 
 #include "base/banned.h"
 
-/* How often the purge of a sandbox waits for readers that have not read its events. */
+/* How often a purge waits for readers that have not read all events of the sandbox. */
 #define PURGE_WAITS_MAX 30
 
 static void on_due(struct agx_alarm *a);
 
-/* Milliseconds, rounded up so that many alarms are one. */
+/* Sets the alarm, rounded up so that many alarms fall together. */
 static void set_due(struct agx_unit *u, uint64_t left_ns)
 {
     struct agx_engine *e = u->engine;
@@ -41,7 +41,7 @@ static void on_due(struct agx_alarm *a)
     } else if (u->sandbox.life.phase == AGX_PHASE_DELETED &&
                agx_feed_group_lags(&u->feeds, u->sandbox.life.last_sequence) &&
                u->purge_waits++ < PURGE_WAITS_MAX) {
-        set_due(u, 0); /* its events go with it: whoever reads them may finish */
+        set_due(u, 0); /* a purge removes its events: let readers finish first */
     } else {
         agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_CLEANUP });
     }
@@ -66,7 +66,7 @@ static void on_exec_due(struct agx_alarm *a)
     const struct agx_stamp now = agx_engine_now(x->unit->engine);
 
     if (agx_exec_deadline_left_ns(&x->exec, &now) > 0)
-        agx_timers_schedule_exec(x); /* the loop's clock was ahead */
+        agx_timers_schedule_exec(x); /* the alarm was early: the loop's clock was ahead */
     else
         agx_unit_report_exec(x, &(struct agx_exec_input){ .on = AGX_EXEC_ON_DEADLINE });
 }

@@ -1,10 +1,10 @@
-/* timers.h: what happens to a sandbox by the clock: idle stop, clean-up, the deadlines of execs. */
+/* timers.h: timed actions of a sandbox: idle stop, clean-up, the deadlines of execs. */
 #ifndef AGX_DAEMON_TIMERS_H
 #define AGX_DAEMON_TIMERS_H
 
 #include "daemon/unit.h"
 
-/* After a change: sets the unit's clock to what is due next. */
+/* After a change: sets the unit's alarm to what is due next. */
 void agx_timers_schedule(struct agx_unit *u);
 void agx_timers_schedule_exec(struct agx_active *x);
 

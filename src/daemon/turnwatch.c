@@ -1,8 +1,8 @@
 /*
  * turnwatch.c: a turn begins when poll returns and ends right before the next.
  *
- * When poll returned is what the loop's own clock says: libuv sets it there, before the callbacks.
- * It counts milliseconds, so a turn may seem up to one longer than it was.
+ * The loop's own clock has the time at which poll returned: libuv sets it there, before the
+ * callbacks. It counts milliseconds, so a turn may seem up to one longer than it was.
  */
 #include "daemon/turnwatch.h"
 

@@ -1,8 +1,8 @@
 /*
- * turnwatch.h: how long the loop's turns take, from the moment at which something woke it until it
- * sleeps again: the time that everybody else had to wait.
+ * turnwatch.h: measures how long the loop's turns take, from its wake-up until it sleeps again:
+ * the time that everything else has to wait.
  *
- * Costs two readings of the clock a turn. Loop thread only.
+ * Costs two clock readings per turn. Loop thread only.
  */
 #ifndef AGX_DAEMON_TURNWATCH_H
 #define AGX_DAEMON_TURNWATCH_H
@@ -22,7 +22,7 @@ struct agx_turnwatch {
 /* Its handles do not keep the loop running. */
 void agx_turnwatch_open(struct agx_turnwatch *w, struct agx_loop *l);
 
-/* `closed` comes for the last of the handles. */
+/* Calls `closed` for the last of the handles. */
 void agx_turnwatch_close(struct agx_turnwatch *w, uv_close_cb closed, void *data);
 
 #endif

@@ -1,4 +1,4 @@
-/* unit.c: the queue of one sandbox, and each input's way through the rules. */
+/* unit.c: the queue of one sandbox, and how each input passes through the rules. */
 #include "daemon/unit.h"
 
 #include "base/mem.h"
@@ -45,7 +45,7 @@ void agx_input_free_all(struct agx_list *inputs)
         agx_input_free(in);
 }
 
-/* A copy of a backend's words, which may be long. */
+/* Copies a text of the backend, which may be long. */
 static char *dup_text(const char *text)
 {
     char *copy;
@@ -158,6 +158,24 @@ struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_san
     return u;
 }
 
+/* Removes the unit from the list of dirty units. */
+static void mark_clean(struct agx_unit *u)
+{
+    struct agx_engine *e = u->engine;
+
+    if (!u->dirty)
+        return;
+    u->dirty = false;
+    for (struct agx_unit **at = &e->dirty; *at; at = &(*at)->next_dirty) {
+        if (*at != u)
+            continue;
+        *at = u->next_dirty;
+        if (!*at)
+            e->dirty_tail = at;
+        return;
+    }
+}
+
 void agx_unit_free(struct agx_unit *u)
 {
     struct agx_active *x;
@@ -233,7 +251,7 @@ static int step_exec(struct agx_change *c, struct agx_active *x, const struct ag
     return r;
 }
 
-/* No process outlives this input: the execs end before it, each with an event. */
+/* This input ends all processes: the execs end before it, each with an event. */
 static int end_execs(struct agx_change *c, const struct agx_sandbox_input *why,
                      struct agx_error **err)
 {
@@ -283,8 +301,8 @@ static int refuse(struct agx_input *in, enum agx_reason reason, const char *id)
     return agx_reason_error(reason, id, &in->error);
 }
 
-/* The checks of a new exec, in the order that clients know. 1: its id is held by another create,
- * which has to be settled first. */
+/* The checks of a new exec, in the order that clients rely on. 1: another create holds its id and
+ * has to be settled first. */
 static int check_exec(struct agx_change *c, struct agx_input *in)
 {
     struct agx_engine *e = c->unit->engine;
@@ -312,7 +330,7 @@ static int check_exec(struct agx_change *c, struct agx_input *in)
     return r < 0 ? agx_error_wrap(&in->error, r, "prepare exec artifact output") : 0;
 }
 
-/* 1: the input waits elsewhere. */
+/* 1: the input waits in another queue. */
 static int step_exec_create(struct agx_change *c, struct agx_input *in)
 {
     const struct agx_exec_input create = { .on = AGX_EXEC_ON_CREATE, .now = c->now };
@@ -362,7 +380,7 @@ void agx_unit_wait(struct agx_unit *u)
                      on_retry);
 }
 
-/* Nothing could be begun: requests are told so, the rest waits. */
+/* No change could begin: refuses requests; other inputs wait. */
 static void refuse_queue(struct agx_unit *u, struct agx_error *error)
 {
     struct agx_list queue = { 0 };
@@ -403,9 +421,9 @@ void agx_unit_pump(struct agx_unit *u)
         int r = step(c, in);
 
         if (r > 0)
-            continue; /* it waits for another's outcome, and comes again */
+            continue; /* it waits for another create, and returns */
         if (r < 0 && !in->answer) {
-            /* No memory for what happened: it is not lost, nor is its place. */
+            /* No memory to process a report: it keeps its place in the queue. */
             in->error = agx_error_free(in->error);
             agx_list_push_front(&u->queue, &in->node);
             agx_unit_wait(u);

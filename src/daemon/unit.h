@@ -1,14 +1,14 @@
 /*
- * unit.h: one sandbox with its active execs: the queue of what happens to it, taken through the
- * rules of core/ one after the other, and stored before anybody is told.
+ * unit.h: one sandbox with its active execs: a queue of inputs that are taken through the rules of
+ * core/ one after the other, and stored before anybody learns of them.
  *
  * Invariants:
- *  (1) at most one commit of a unit is under way (`change`); what comes meanwhile waits in `queue`.
- *  (2) readers see `shown` until the commit is done: what a crash would undo is never shown.
- *  (3) a request is answered after the commit, also when it is refused. What is no request (a
- *      report, a timer) is never lost: when the commit fails it is queued again, in its order.
- *  (4) an id is held from the moment its create is stepped: a unit that is not `born`, or an exec
- *      that is not, is in the maps but cannot be found by readers.
+ *  (1) at most one commit of a unit is in flight (`change`); new inputs wait in `queue`.
+ *  (2) readers see `shown` until the commit is done: never state that a crash would undo.
+ *  (3) a request is answered after the commit, also when it is refused. Other inputs (reports,
+ *      timers) are never lost: when the commit fails they are queued again, in order.
+ *  (4) an id is held from the moment its create is stepped: a unit or an exec that is not `born` is
+ *      in the maps but readers cannot find it.
  */
 #ifndef AGX_DAEMON_UNIT_H
 #define AGX_DAEMON_UNIT_H
@@ -36,70 +36,70 @@ struct agx_input {
     int32_t exit_code;
     struct agx_active *exec;          /* EXEC, EXEC_CREATE: a reference */
     char *error_code, *error_message; /* owned */
-    agx_answer_fn answer;             /* NULL: no request */
+    agx_answer_fn answer;             /* NULL: not a request */
     void *user;
-    struct agx_spec *spec;   /* of a create behind another one; owned */
+    struct agx_spec *spec;   /* of a create queued after another one; owned */
     uid_t uid;               /* likewise */
-    struct agx_error *error; /* how it went: the refusal */
+    struct agx_error *error; /* the refusal; NULL: accepted */
     enum agx_reason reason;
 };
 
-/* An exec from the request for it to a little after its end. */
+/* An exec from its request until shortly after its end. */
 struct agx_active {
     struct agx_exec exec;
-    struct agx_unit *unit;     /* NULL: it has ended and its unit is gone */
-    struct agx_list_node node; /* in unit->execs */
-    unsigned refs;             /* the unit's, and those of inputs */
-    uid_t uid;                 /* against whose limit it counts */
+    struct agx_unit *unit;   /* NULL: it has ended and its unit was freed */
+    struct agx_active *next; /* in its unit's list */
+    unsigned refs;           /* the unit's, and those of inputs */
+    uid_t uid;               /* whose limit it counts against */
     bool counted, stdin_open, held, born;
-    /* While a commit with it is under way. */
+    /* While a commit that includes it is in flight. */
     bool touched, changed, stepped;
-    struct agx_exec shown; /* as it is committed; shares its texts with `exec` */
+    struct agx_exec shown; /* the committed state; shares its texts with `exec` */
     enum agx_exec_do start;
-    struct agx_list waiters; /* of struct agx_input: creates that want the same id */
+    struct agx_input *waiters; /* creates for the same id */
     /* At the backend (drive_exec.c). */
     struct agx_log_fds logs;
     struct agx_backend_op *op, *kill;
-    unsigned tries;         /* kills, or adoptions, that failed in a row */
-    struct agx_alarm due;   /* its own deadline */
-    struct agx_alarm guard; /* of the start */
-    struct agx_alarm again; /* of the kill, and the pause before the next */
+    unsigned tries;         /* consecutive failed kills or adoptions */
+    struct agx_alarm due;   /* the command's deadline */
+    struct agx_alarm guard; /* time limit of the start */
+    struct agx_alarm again; /* time limit of a kill, and the pause before the next */
 };
 
 struct agx_unit {
-    struct agx_sandbox sandbox; /* after all steps */
-    struct agx_sandbox *shown;  /* as it is committed; shares id and spec. NULL: as above */
+    struct agx_sandbox sandbox; /* the state after all steps */
+    struct agx_sandbox *shown;  /* the committed state; shares id and spec. NULL: `sandbox` */
     struct agx_engine *engine;
-    bool born, counted;
-    struct agx_list_node dirty;      /* among those with something to do */
-    struct agx_list queue;           /* of struct agx_input */
-    struct agx_change *change;       /* the commit under way */
-    unsigned failures;               /* commits in a row */
-    struct agx_list execs;           /* of struct agx_active */
-    struct agx_operation *operation; /* at the backend */
-    bool former_runs; /* the backend is still at what the daemon before us asked for */
+    bool born, counted, dirty;
+    struct agx_unit *next_dirty;
+    struct agx_input *queue, **tail;
+    struct agx_change *change; /* the commit in flight */
+    unsigned failures;         /* consecutive failed commits */
+    struct agx_active *execs;
+    struct agx_operation *operation; /* running at the backend */
+    bool former_runs;                /* the backend still runs a request of the former daemon */
     struct agx_feed_group feeds;
     struct agx_alarm due;   /* idle stop, clean-up */
     struct agx_alarm retry; /* of a failed commit */
-    unsigned purge_waits;   /* how often the purge waited for a reader */
+    unsigned purge_waits;   /* how often the purge has waited for readers */
     /* lookout.c */
     struct agx_look *look;
     struct agx_alarm again; /* the next look */
     struct agx_watch watch, *companion_watches;
-    uint64_t touched; /* the number of looks at its last change: older ones say nothing of it */
+    uint64_t touched; /* e->looks at its last change: older looks do not count */
     uint64_t seen;    /* the newest look that found it */
-    bool reconciled;  /* what was stored has been held against the backend */
-    bool down_early;  /* a look found it down before it was READY: the next is due then */
+    bool reconciled;  /* its stored state was compared with the backend */
+    bool down_early;  /* a look found it down before READY: look again then */
 };
 
-/* Takes the sandbox's contents; in the map, not born. */
+/* Takes the sandbox's contents. The unit is in the map, but not born. */
 struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_sandbox);
-/* Out of all maps; nothing of it is on its way to the disk. Accepts NULL. */
+/* Removes it from all maps. Requires that no commit is in flight. Accepts NULL. */
 void agx_unit_free(struct agx_unit *u);
-/* It was purged, or never came to be: frees it, and has what waits in its queue answered. */
+/* For a unit that was purged or never born: answers its queue and frees it. */
 void agx_unit_bury(struct agx_unit *u);
 
-/* As it is committed. Borrowed. */
+/* The committed state. Borrowed. */
 static inline const struct agx_sandbox *agx_unit_shown(const struct agx_unit *u)
 {
     return u->shown ? u->shown : &u->sandbox;
@@ -116,19 +116,19 @@ void agx_unit_report(struct agx_unit *u, const struct agx_sandbox_input *in);
 void agx_unit_report_exec(struct agx_active *x, const struct agx_exec_input *in);
 
 void agx_unit_mark_dirty(struct agx_unit *u);
-/* Takes the queue through the rules, and what changed to the store. Nothing while a commit is under
- * way. */
+/* Takes the queue through the rules and commits the changes. No effect while a commit is in flight.
+ */
 void agx_unit_pump(struct agx_unit *u);
 
-/* A commit failed: the queue is tried again after a pause that grows. */
+/* After a failed commit: retries the queue after a growing pause. */
 void agx_unit_wait(struct agx_unit *u);
 
-/* Takes the exec's contents; not in the map, nobody's but the caller's. */
+/* Takes the exec's contents. It is not in the map; the caller owns it. */
 struct agx_active *agx_active_new(struct agx_unit *u, struct agx_exec *take_exec);
 struct agx_active *agx_active_unref(struct agx_active *x);
 /* Holds its id and joins its unit, which takes a reference. */
 void agx_active_hold(struct agx_active *x);
-/* Leaves map and unit; those who waited for its id are tried again. */
+/* Leaves map and unit; creates that waited for its id are tried again. */
 void agx_active_release(struct agx_active *x);
 
 struct agx_input *agx_input_new(enum agx_input_kind kind);

@@ -1,4 +1,4 @@
-/* usage.c: one question to the backend, an alarm, and whoever asked. */
+/* usage.c: one query to the backend, with a timeout. */
 #include "daemon/usage.h"
 
 #include "base/mem.h"
@@ -47,7 +47,7 @@ static void on_late(struct agx_alarm *a)
 
     agx_backend_abandon(u->op);
     (void)agx_error_set(&error, AGX_DEADLINE_EXCEEDED,
-                        "the backend did not say within %" PRIu64 " ms what is used",
+                        "the backend did not report the resource usage within %" PRIu64 " ms",
                         u->engine->config.use_ms);
     on_done(u, error);
 }

@@ -1,5 +1,5 @@
 /*
- * writables_store.c: a key is the three numbers of the directory and the SHA-256 of its path, for a
+ * writables_store.c: the key is the directory's three numbers and the SHA-256 of its path, since a
  * path may be longer than a key. The value is the path.
  */
 #include "daemon/writables_store.h"
@@ -27,7 +27,7 @@ static int load_row(void *user, struct agx_str key, struct agx_str value, struct
     if (!path)
         return agx_error_no_memory(err);
     if (key.len != KEY_SIZE || path[0] != '/')
-        return agx_error_set(err, AGX_DATA_LOSS, "a writable directory in the store is none");
+        return agx_error_set(err, AGX_DATA_LOSS, "a writable directory in the store is damaged");
     dir.id = (struct agx_file_id){ get_number(key, 0), get_number(key, 1), get_number(key, 2) };
     return agx_writables_load(user, &dir, err);
 }
@@ -72,7 +72,7 @@ int agx_writables_store_open(struct agx_writables *w, struct agx_store *st, stru
         agx_writables_lose(w);
     } else if (r < 0) {
         agx_error_propagate(err, &error);
-        return agx_error_wrap(err, r, "load what sandboxes could write to");
+        return agx_error_wrap(err, r, "load the writable mounts");
     }
     agx_writables_set_store(w, store_rows, st);
     return 0;

@@ -1,6 +1,6 @@
 /*
- * writables_store.h: the directories that sandboxes have, or had, as writable mounts, in the store:
- * a table that only grows.
+ * writables_store.h: stores the directories that sandboxes have, or had, as writable mounts, in a
+ * table that only grows.
  */
 #ifndef AGX_DAEMON_WRITABLES_STORE_H
 #define AGX_DAEMON_WRITABLES_STORE_H

@@ -307,7 +307,7 @@ TEST(input_has_one_writer_at_a_time)
     write_input(&f, &second, "exec-1", "two", false);
     service_until_closed(&f, &second);
     service_refused(&second, AGX_FAILED_PRECONDITION,
-                    "somebody else writes to the input of exec exec-1", NULL, NULL, NULL);
+                    "another call already writes to the input of exec exec-1", NULL, NULL, NULL);
     rpc_request_done(&second);
     service_cancel(&f, &first);
     rpc_request_done(&first);
@@ -354,7 +354,7 @@ TEST(input_that_cannot_be_written_is_refused)
     write_input(&f, &q, "exec-1", "", true);
     write_input(&f, &q, NULL, "data", false);
     service_until_closed(&f, &q);
-    service_refused(&q, AGX_INVALID_ARGUMENT, "there is a message behind eof", NULL, NULL, NULL);
+    service_refused(&q, AGX_INVALID_ARGUMENT, "a message came after eof", NULL, NULL, NULL);
     rpc_request_done(&q);
     stub_exec_move(f.engine, "exec-1", AGX_EXEC_ON_EXITED, 0);
     refuse_input(&f, "exec-1", AGX_FAILED_PRECONDITION, "exec exec-1 is already terminal",
@@ -375,7 +375,7 @@ TEST(input_whose_client_leaves_in_the_middle_of_a_write_is_let_go_when_that_is_t
     service_cancel(&f, &q);
     rpc_request_done(&q);
     refuse_input(&f, "exec-1", AGX_FAILED_PRECONDITION,
-                 "somebody else writes to the input of exec exec-1", NULL);
+                 "another call already writes to the input of exec exec-1", NULL);
     stub_hold_input(f.engine, false);
     service_turns(&f, 3);
     rpc_start(&f.rpc.client, &q, AGX_METHOD_WRITE_EXEC_INPUT, NULL);
