@@ -1,6 +1,6 @@
 /*
  * banned.h: functions that do not compile here. Include it after the system headers of a .c file:
- * the poison must come after their declarations. tools/check_banned finds the files that forgot.
+ * the poison must come after their declarations. tools/check_banned finds files without it.
  */
 #ifndef AGX_BASE_BANNED_H
 #define AGX_BASE_BANNED_H
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* glibc makes macros of these in some builds, and poisoning a macro is a warning. */
+/* In some builds glibc defines these as macros, and poisoning a macro causes a warning. */
 #undef alloca
 #undef sprintf
 #undef vsprintf

@@ -1,8 +1,8 @@
 /*
- * buf.h: bytes that we own, up to a maximum that every buffer must name.
+ * buf.h: owned bytes, up to a maximum that every buffer must set.
  *
- * Appending past `max` or without memory gives -AGX_RESOURCE_EXHAUSTED and leaves the content as it
- * was.
+ * Appending past `max` or without memory gives -AGX_RESOURCE_EXHAUSTED and leaves the content
+ * unchanged.
  */
 #ifndef AGX_BASE_BUF_H
 #define AGX_BASE_BUF_H
@@ -72,7 +72,7 @@ static inline void agx_buf_clear(struct agx_buf *b)
     b->len = 0;
 }
 
-/* The content as a C string; the buffer is empty afterwards. NULL when there is no memory. */
+/* Takes the content as a C string and empties the buffer. NULL without memory. */
 char *agx_buf_take_cstr(struct agx_buf *b);
 
 /* Frees the bytes; the buffer can be used again. Accepts NULL. */

@@ -4,17 +4,17 @@
  * The data file, with H = head_max and L = tail_max:
  *
  *     0        H                     H + L
- *     |  head  |  ... newest | oldest ... |            ring: offset o stands at H + (o - H) % L
+ *     |  head  |  ... newest | oldest ... |            ring: offset o is at H + (o - H) % L
  *     |  head  | note |  oldest ... newest |           after finish
  *
- * While no more than H + L bytes came, that is the stream as it is. So when the disk is full after
- * n bytes, any H and L with H + L = n describe what is there, and the ring goes on within it.
+ * Up to H + L bytes, the file is the stream as it is. So when the disk is full after n bytes, any H
+ * and L with H + L = n describe the file, and the ring continues within it.
  *
- * Invariants, at every moment and so after a crash too:
- *  (1) bytes [tail_from, total) of the index are in the data file. What is to be overwritten is
- *      taken out of the index first, and what was written is put in afterwards.
- *  (2) the unrolled tail never overlaps the one that the index names: it is copied behind the ring,
- *      then to its place, with the index moved after each copy.
+ * Invariants, at every moment, so after a crash too:
+ *  (1) bytes [tail_from, total) of the index are in the data file. Bytes to be overwritten are
+ *      removed from the index first; written bytes are added to it afterwards.
+ *  (2) the unrolled tail never overlaps the tail that the index names: it is copied behind the
+ *      ring, then to its final place, and the index is moved after each copy.
  */
 #include "base/caplog_internal.h"
 
@@ -26,7 +26,7 @@
 #include "base/banned.h"
 
 enum {
-    STEP = 64 << 10, /* the index runs so far ahead of a wrapped ring: one write for many appends */
+    STEP = 64 << 10, /* how far the index runs ahead of a wrapped ring, for fewer writes */
     COPY = 16 << 10, /* on the stack */
     NOTE_SIZE = 64,
     INDEX_WORDS = AGX_CAPLOG_INDEX_SIZE / 8,
@@ -35,7 +35,7 @@ enum {
 
 static const uint64_t magic = UINT64_C(0x31676f6c70616361); /* "acaplog1" */
 
-/* A checksum, not a secret. */
+/* A checksum, not a cryptographic hash. */
 static uint64_t sum_of(const uint8_t bytes[AGX_CAPLOG_INDEX_SIZE])
 {
     const struct agx_siphash_key key = { 0x6361706c6f67, 1 };
@@ -65,7 +65,7 @@ void agx_caplog_index_encode(const struct agx_caplog_index *x, uint8_t bytes[AGX
     memcpy(bytes + AGX_CAPLOG_INDEX_SIZE - 8, &sum, sizeof(sum));
 }
 
-/* The checksum keeps accidents out, these keep everybody out. */
+/* The checksum detects accidents; these checks also detect forged values. */
 static bool index_is_sound(const struct agx_caplog_index *x)
 {
     if (x->head_max > AGX_CAPLOG_CAP_MAX || x->tail_max > AGX_CAPLOG_CAP_MAX - x->head_max ||
@@ -136,7 +136,7 @@ size_t agx_caplog_pread(int fd, void *out, size_t n, uint64_t at, int *ret_errno
     return got;
 }
 
-/* How many bytes the disk took. */
+/* Returns how many bytes were written. */
 static size_t write_at(int fd, struct agx_str bytes, uint64_t at)
 {
     size_t put = 0;
@@ -182,7 +182,7 @@ int agx_caplog_init(struct agx_caplog *log, int data_fd, int index_fd, uint64_t 
         return -AGX_INVALID_ARGUMENT;
     log->index.head_max = head_max;
     log->index.tail_max = tail_max;
-    errno = EIO; /* of a short write */
+    errno = EIO; /* for a short write */
     return write_index(log) ? 0 : -(int)agx_code_from_errno(errno);
 }
 
@@ -191,12 +191,12 @@ static uint64_t cap_of(const struct agx_caplog_index *x)
     return x->head_max + x->tail_max;
 }
 
-/* The file is the stream, and has no room for more: half of it, or more, becomes the ring. */
+/* The file is the stream and cannot grow: at least half of it becomes the ring. */
 static void shrink(struct agx_caplog *log)
 {
     struct agx_caplog_index *x = &log->index;
 
-    if (log->kept_from > x->head_max) { /* there is a hole behind the head, which stays */
+    if (log->kept_from > x->head_max) { /* a hole follows the head, and stays */
         x->tail_max = x->total - x->head_max;
         return;
     }
@@ -205,7 +205,7 @@ static void shrink(struct agx_caplog *log)
     x->tail_from = log->kept_from = x->head_max;
 }
 
-/* The newest bytes that fit are kept: of the tail, whatever came before them. */
+/* Counts bytes, and advances kept_from so that the tail has the newest bytes that fit. */
 static void count(struct agx_caplog *log, uint64_t n)
 {
     struct agx_caplog_index *x = &log->index;
@@ -217,7 +217,7 @@ static void count(struct agx_caplog *log, uint64_t n)
     x->tail_from = AGX_MAX(x->tail_from, log->kept_from);
 }
 
-/* Takes from the index what the next `n` bytes of the ring overwrite, and some more. */
+/* Removes from the index the bytes that the next `n` bytes will overwrite, and some more. */
 static bool announce(struct agx_caplog *log, uint64_t n)
 {
     struct agx_caplog_index *x = &log->index;
@@ -229,7 +229,7 @@ static bool announce(struct agx_caplog *log, uint64_t n)
     return write_index(log);
 }
 
-/* The file is as long as it gets. Returns how many bytes were taken. */
+/* Appends to a file at its maximum length. Returns how many bytes were written. */
 static size_t append_to_ring(struct agx_caplog *log, struct agx_str bytes)
 {
     struct agx_caplog_index *x = &log->index;
@@ -289,7 +289,7 @@ void agx_caplog_skip(struct agx_caplog *log, uint64_t n)
     (void)write_index(log);
 }
 
-/* Copies the tail to `to`, behind everything that is in use. False: no room, or a fault. */
+/* Copies the tail to `to`, behind all bytes in use. False: no room, or an I/O error. */
 static bool copy_tail(const struct agx_caplog *log, uint64_t to)
 {
     const struct agx_caplog_index *x = &log->index;
@@ -335,7 +335,7 @@ static void unroll(struct agx_caplog *log)
     place = x->head_max + note.len;
     spare = place + x->tail_max;
     if (x->tail_at == 0 && !move_tail(log, spare)) {
-        /* Whatever the disk took of the copy, the cap holds. */
+        /* Removes a partial copy, so that the cap holds. */
         (void)!ftruncate(log->data_fd, (off_t)cap_of(x));
         return;
     }
@@ -352,7 +352,7 @@ void agx_caplog_end(struct agx_caplog *log)
 
     if (x->ended)
         return;
-    /* Every write is over: what the index ran ahead for is still there. */
+    /* No more writes: the bytes that the index skipped ahead of are still intact. */
     x->tail_from = log->kept_from;
     x->ended = true;
     (void)write_index(log);

@@ -4,18 +4,18 @@
 
 #include "base/caplog.h"
 
-/* True when the bytes are an index whose numbers fit together. */
+/* True when the bytes are an index with consistent numbers. */
 bool agx_caplog_index_decode(const uint8_t bytes[AGX_CAPLOG_INDEX_SIZE],
                              struct agx_caplog_index *ret);
 void agx_caplog_index_encode(const struct agx_caplog_index *x,
                              uint8_t bytes[AGX_CAPLOG_INDEX_SIZE]);
 
-/* Where the byte at `offset` of the stream stands in the file, and how many stand behind it in one
- * piece. It is one that is kept. */
+/* The file position of the byte at `offset` of the stream, and how many bytes follow contiguously.
+ * The log must have that byte. */
 uint64_t agx_caplog_place(const struct agx_caplog_index *x, uint64_t offset, uint64_t *ret_run);
 
-/* As pread(2) and pwrite(2), until `n` bytes, the end of the file or a fault; how many. `ret_errno`
- * (may be NULL) is 0 without a fault. */
+/* As pread(2) and pwrite(2), repeated until `n` bytes, the end of the file or a fault. Returns the
+ * number of bytes. `ret_errno` (may be NULL) is 0 without a fault. */
 size_t agx_caplog_pread(int fd, void *out, size_t n, uint64_t at, int *ret_errno);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * caplog_read.c: the reader, beside a writer that may be at work, dead or hostile.
+ * caplog_read.c: the reader, beside a writer that may be active, dead or hostile.
  *
- * Index, data, index again: what the second index still has was intact while we read it, for the
- * writer takes bytes out of the index before it overwrites them.
+ * Reads the index, the data, then the index again. Bytes still in the second index were intact
+ * while we read them, because the writer removes bytes from the index before it overwrites them.
  */
 #include "base/caplog_internal.h"
 
@@ -11,8 +11,8 @@
 #include "base/banned.h"
 
 enum {
-    TRIES_INDEX = 50, /* one that is torn is whole again some microseconds later */
-    TRIES_READ = 4,   /* a writer that laps us so often leaves us a skip instead of bytes */
+    TRIES_INDEX = 50, /* a torn index is whole again some microseconds later */
+    TRIES_READ = 4,   /* if the writer laps us this often, the reader skips the bytes */
 };
 
 static int read_index(int fd, struct agx_caplog_index *ret, struct agx_error **err)
@@ -36,7 +36,7 @@ static int read_index(int fd, struct agx_caplog_index *ret, struct agx_error **e
     return agx_error_set(err, AGX_DATA_LOSS, "the index of a log is damaged");
 }
 
-/* The first byte at `offset` or behind it that is kept; x->total when there is none. */
+/* The first available byte at or after `offset`; x->total if there is none. */
 static uint64_t first_kept(const struct agx_caplog_index *x, uint64_t offset)
 {
     if (offset < x->head_max && offset < x->total)
@@ -50,7 +50,7 @@ static bool same_places(const struct agx_caplog_index *a, const struct agx_caplo
     return a->head_max == b->head_max && a->tail_max == b->tail_max && a->tail_at == b->tail_at;
 }
 
-/* One read of bytes in one piece from *at on. Moves *at past what is not there. */
+/* Reads one contiguous piece from *at on. Moves *at past missing bytes. */
 static int read_run(int fd, const struct agx_caplog_index *x, uint64_t *at, uint8_t *out,
                     size_t size, size_t *ret_n, struct agx_error **err)
 {
@@ -67,7 +67,7 @@ static int read_run(int fd, const struct agx_caplog_index *x, uint64_t *at, uint
     return 0;
 }
 
-/* What the writer took away while we read is cut from the front. */
+/* Cuts from the front the bytes that the writer has overwritten meanwhile. */
 static size_t cut_overwritten(const struct agx_caplog_index *now, uint64_t *at, uint8_t *out,
                               size_t n)
 {

@@ -1,4 +1,4 @@
-/* cpu.c: amounts of processor time. */
+/* cpu.c: amounts of CPU. */
 #include "base/cpu.h"
 
 #include "base/banned.h"

@@ -28,13 +28,13 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A number with a fraction in front of `*in`: value = whole + fraction / scale. */
+/* A number with a fraction: value = whole + fraction / scale. */
 struct number {
     uint64_t whole, fraction;
     double scale;
 };
 
-/* Takes the number off the front of *in. False: there is none. *too_large: it has no place. */
+/* Cuts a number off the front of *in. False: there is none. *too_large: it does not fit. */
 static bool take_number(struct agx_str *in, struct number *ret, bool *too_large)
 {
     struct number n = { .scale = 1 };
@@ -54,7 +54,7 @@ static bool take_number(struct agx_str *in, struct number *ret, bool *too_large)
         for (; in->len > 0 && is_digit(in->ptr[0]); *in = agx_str_skip(*in, 1), digits = true) {
             unsigned d = (unsigned)(in->ptr[0] - '0');
 
-            /* Digits past what fits are below a nanosecond of any unit: read and dropped. */
+            /* Digits that do not fit are below a nanosecond of any unit: dropped. */
             full = full || n.fraction > (MAGNITUDE_MAX - 10) / 10;
             if (!full) {
                 n.fraction = n.fraction * 10 + d;
@@ -66,7 +66,7 @@ static bool take_number(struct agx_str *in, struct number *ret, bool *too_large)
     return digits;
 }
 
-/* Takes the unit off the front of *in; NULL when there is none that we know. */
+/* Cuts the unit off the front of *in; NULL for none or an unknown one. */
 static const struct unit *take_unit(struct agx_str *in)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ static const struct unit *take_unit(struct agx_str *in)
     return NULL;
 }
 
-/* Adds number * unit to *sum; false when that has no place. */
+/* Adds number * unit to *sum; false on overflow. */
 static bool add(uint64_t *sum, const struct number *n, const struct unit *u)
 {
     uint64_t v;
@@ -100,7 +100,7 @@ static bool add(uint64_t *sum, const struct number *n, const struct unit *u)
 
 static int fail(struct agx_error **err, enum agx_code code, struct agx_str text, const char *why)
 {
-    /* Texts come from outside: no more of it than anybody would read. */
+    /* The text comes from outside: quote only the beginning. */
     text.len = AGX_MIN(text.len, (size_t)40);
     return agx_error_set(err, code, "duration '%.*s' %s", AGX_STR_ARG(text), why);
 }

@@ -1,7 +1,7 @@
 /*
- * duration.h: spans of time as Go writes them ("1h30m", "1.5s", "300ms"), in nanoseconds.
+ * duration.h: durations in Go's syntax ("1h30m", "1.5s", "300ms"), in nanoseconds.
  *
- * A text is a sign or none, then one or more numbers, each with a fraction or none and with its
+ * A text is an optional sign, then one or more numbers, each with an optional fraction and with a
  * unit: ns, us (or with a micro sign), ms, s, m, h. "0" needs no unit.
  */
 #ifndef AGX_BASE_DURATION_H

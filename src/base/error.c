@@ -1,8 +1,8 @@
 /*
  * error.c: makes, wraps and prints errors.
  *
- * Invariant: making an error never fails and never aborts. Where there is no memory for one, the
- * shared static error `no_memory` takes its place; agx_error_free() knows it and leaves it alone.
+ * Invariant: making an error never fails and never aborts. Without memory the shared static error
+ * `no_memory` is used instead; agx_error_free() recognises it and does not free it.
  */
 #include "base/error.h"
 
@@ -96,7 +96,7 @@ enum agx_code agx_code_from_errno(int sys_errno)
     }
 }
 
-/* New error with a formatted message, or the static one. Never NULL. */
+/* A new error with a formatted message, or the static one. Never NULL. */
 AGX_PRINTF(3, 0)
 static struct agx_error *error_new(enum agx_code code, int sys_errno, const char *fmt, va_list ap)
 {
@@ -213,7 +213,7 @@ void agx_error_set_remote(struct agx_error *e, const char *type, const char *tra
     }
 }
 
-/* The outermost of the chain that has one: a wrapped error keeps what it wraps. */
+/* The outermost remote part in the chain: wrapping keeps it. */
 static const struct agx_error_remote *find_remote(const struct agx_error *e)
 {
     while (e && !e->remote)

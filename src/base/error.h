@@ -6,7 +6,7 @@
  * NULL. The codes are gRPC's canonical ones, so the RPC edge needs no mapping. Foreign codes
  * (errno, UV_*, ...) are converted on the line that receives them, never returned.
  *
- * The codes, printing and freeing are in the installed header; what follows makes errors.
+ * The installed header has the codes, printing and freeing; this one makes errors.
  */
 #ifndef AGX_BASE_ERROR_H
 #define AGX_BASE_ERROR_H
@@ -16,12 +16,12 @@
 
 #include <stdarg.h>
 
-/* What another process said of the failure that it reports. */
+/* Details of a failure that another process reported. */
 struct agx_error_remote {
-    char *type;      /* name of its exception's class, or of the runtime's own error */
-    char *traceback; /* NULL: none came */
+    char *type;      /* the exception's class, or the runtime's own error */
+    char *traceback; /* NULL: none */
     bool has_returncode;
-    int returncode; /* of a process that died; negative: the signal */
+    int returncode; /* exit status of a dead process; negative: a signal */
 };
 
 struct agx_error {
@@ -29,20 +29,17 @@ struct agx_error {
     int sys_errno;                   /* positive errno, or 0 */
     char *message;                   /* what we tried, on which object */
     struct agx_error *cause;         /* owned; NULL at the root */
-    struct agx_error_remote *remote; /* owned; NULL for errors of our own */
+    struct agx_error_remote *remote; /* owned; NULL for our own errors */
 };
 
 /* Sets *err and returns -code, so that callers write `return agx_error_set(...)`. */
 int agx_error_set(struct agx_error **err, enum agx_code code, const char *fmt, ...)
     AGX_PRINTF(3, 4);
 
-/* -AGX_RESOURCE_EXHAUSTED, "out of memory": where it was a limit, say which with agx_error_set. */
-int agx_error_no_memory(struct agx_error **err);
-
-/* The same from errno: the code follows from it and its text becomes the cause's. */
+/* The same from errno, which gives the code; its text becomes the cause's message. */
 int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...) AGX_PRINTF(3, 4);
 
-/* Puts a message in front of what *err says; `r` (negative) is returned unchanged. */
+/* Wraps *err with a message; returns `r` (negative) unchanged. */
 int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRINTF(3, 4);
 
 #ifdef __clang_analyzer__
@@ -60,19 +57,19 @@ int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRIN
 #endif
 
 /*
- * Says of *err, which agx_error_set() has just made, what the other process said. `traceback` may
- * be NULL, `returncode` too. Without memory the error stays as it is.
+ * Adds the details of another process to *err, which agx_error_set() has just made. `traceback` and
+ * `returncode` may be NULL. Without memory the error stays unchanged.
  */
 void agx_error_set_remote(struct agx_error *e, const char *type, const char *traceback,
                           const int *returncode);
 
-/* Moves `*take_from` into *err where *err is free, otherwise frees it (the first failure wins). */
+/* Moves `*take_from` into *err if *err is empty, otherwise frees it (the first failure wins). */
 void agx_error_propagate(struct agx_error **err, struct agx_error **take_from);
 
-/* A copy that shares nothing; the static out-of-memory error when there is no memory for one. */
+/* A deep copy; without memory the static out-of-memory error. */
 struct agx_error *agx_error_dup(const struct agx_error *e);
 
-/* The code that an errno stands for. */
+/* Maps an errno to a code. */
 enum agx_code agx_code_from_errno(int sys_errno);
 
 static inline void agx_error_freep(struct agx_error **e)

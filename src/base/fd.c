@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* What one read asks for: a pipe's whole default capacity. */
+/* The size of one read: the default capacity of a pipe. */
 enum { CHUNK = 65536 };
 
 int agx_fd_write_all(int fd, struct agx_str bytes, struct agx_error **err)
@@ -33,7 +33,7 @@ static ssize_t read_some(int fd, void *to, size_t n)
     return got;
 }
 
-/* Reads once into the room that is left: how much, 0 at the end of file, or negative. */
+/* Reads once into the remaining room. Returns the bytes read, 0 at end of file, or negative. */
 static ssize_t read_step(int fd, struct agx_buf *out, struct agx_error **err)
 {
     size_t room = AGX_MIN(out->max - out->len, (size_t)CHUNK);
@@ -43,7 +43,7 @@ static ssize_t read_step(int fd, struct agx_buf *out, struct agx_error **err)
     if (agx_buf_reserve(out, room) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory after %zu bytes",
                              out->len);
-    /* A full buffer is right only at the end of file, which one byte more finds out. */
+    /* A full buffer is correct only at end of file: probe with one more byte. */
     n = room > 0 ? read_some(fd, out->data + out->len, room) : read_some(fd, &probe, 1);
     if (n < 0)
         return agx_error_errno(err, errno, "read");

@@ -1,5 +1,5 @@
 /*
- * heap.h: deadlines in order: a binary heap of nodes that are embedded in what they belong to.
+ * heap.h: a binary heap of deadlines, with nodes embedded in the objects they belong to.
  *
  *     agx_heap_put(&h, &call->deadline, at_ms);
  *     while ((n = agx_heap_peek(&h)) && n->key <= now_ms)
@@ -28,14 +28,14 @@ static inline bool agx_heap_has(const struct agx_heap_node *n)
     return n->place > 0;
 }
 
-/* Adds a node that is in no heap. -AGX_RESOURCE_EXHAUSTED without memory, and the heap is as
- * before. */
+/* Adds a node that is in no heap. Without memory: -AGX_RESOURCE_EXHAUSTED, and the heap is
+ * unchanged. */
 int agx_heap_put(struct agx_heap *h, struct agx_heap_node *n, uint64_t key) AGX_MUST_CHECK;
-/* Takes it out; nothing happens when it is in none. */
+/* Removes it; no effect when it is in no heap. */
 void agx_heap_remove(struct agx_heap *h, struct agx_heap_node *n);
 /* The node with the smallest key, or NULL. Borrowed. */
 struct agx_heap_node *agx_heap_peek(const struct agx_heap *h);
-/* Frees the heap's own memory; its nodes are the caller's. Accepts NULL. */
+/* Frees the heap's own memory; the caller owns the nodes. Accepts NULL. */
 void agx_heap_done(struct agx_heap *h);
 
 #endif

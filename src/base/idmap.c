@@ -13,7 +13,7 @@ uint32_t agx_idmap_outer(uint32_t own, uint32_t id)
         return 0;
     if (id >= AGX_IDMAP_IDS)
         id = NOBODY;
-    /* Those above the user's own number have moved down into the place that he left. */
+    /* Ids below the user's own number are shifted up by one, into the gap at 0. */
     return id < own ? id + 1 : id;
 }
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* Offset of the bracket that nests deeper than `max`, or text.len. Strings are stepped over. */
+/* Offset of the first bracket nested deeper than `max`, or text.len. Skips strings. */
 static size_t find_too_deep(struct agx_str text, unsigned max)
 {
     unsigned depth = 0;
@@ -17,7 +17,7 @@ static size_t find_too_deep(struct agx_str text, unsigned max)
 
         if (in_string) {
             if (c == '\\')
-                i++; /* the next character is no quote, whatever it is */
+                i++; /* an escaped character does not end the string */
             in_string = c != '"';
         } else if (c == '"') {
             in_string = true;
@@ -31,7 +31,7 @@ static size_t find_too_deep(struct agx_str text, unsigned max)
     return text.len;
 }
 
-/* In our words, since jansson's quote the text. */
+/* Our own texts, because jansson's messages quote the document. */
 static const char *what_is_wrong(enum json_error_code code)
 {
     switch (code) {
@@ -63,7 +63,7 @@ int agx_json_parse(struct agx_str text, size_t max_bytes, unsigned max_depth, js
     if (text.len > max_bytes)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "JSON of %zu bytes is longer than %zu",
                              text.len, max_bytes);
-    /* jansson has a limit of its own, too high for the stack of a small thread. */
+    /* jansson's own limit is too high for the stack of a small thread. */
     deep = find_too_deep(text, max_depth);
     if (deep < text.len)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
@@ -75,7 +75,7 @@ int agx_json_parse(struct agx_str text, size_t max_bytes, unsigned max_depth, js
         *ret_value = value;
         return 0;
     }
-    /* Where an allocation fails, jansson may say nothing or blame the text. */
+    /* When an allocation fails, jansson may report nothing or blame the text. */
     if (errno == ENOMEM || json_error_code(&e) == json_error_out_of_memory || !e.text[0])
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory for JSON of %zu bytes",
                              text.len);
@@ -123,7 +123,7 @@ static int wrong_type(const char *key, const json_t *v, const char *want, struct
                          type_name(v), want);
 }
 
-/* A member of any type, borrowed; NULL and *err (always AGX_INVALID_ARGUMENT) without one. */
+/* A member of any type, borrowed; NULL and *err (always AGX_INVALID_ARGUMENT) if missing. */
 static json_t *get(const json_t *object, const char *key, struct agx_error **err)
 {
     json_t *v = json_object_get(object, key);

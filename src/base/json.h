@@ -1,10 +1,10 @@
 /*
- * json.h: JSON trees, strictly: one value and nothing behind it, no member twice, valid UTF-8, no
- * NUL in strings, within limits. The tree is jansson's; what follows adds limits, errors and
- * buffers.
+ * json.h: strict JSON parsing into trees: one value and nothing after it, no duplicate member,
+ * valid UTF-8, no NUL in strings, within limits. The trees are jansson's; this module adds limits,
+ * errors and buffers.
  *
- * Members that come from outside are taken out with agx_json_get_*: each names the member and the
- * type it should have had when it fails. The object may be any value: an error says so.
+ * Read members of foreign documents with agx_json_get_*: their errors name the member and the
+ * expected type. The object may be any value: if it is not an object, the error says so.
  *
  * Link with dep_json; the rest of base needs no library.
  */
@@ -24,15 +24,15 @@
 int agx_json_parse(struct agx_str text, size_t max_bytes, unsigned max_depth, json_t **ret_value,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* Appends the value without blanks, members in their order. On failure `out` is as before. */
+/* Appends the value without blanks, members in order. On failure `out` is unchanged. */
 int agx_json_write(const json_t *value, struct agx_buf *out, struct agx_error **err) AGX_MUST_CHECK;
 
-/* There is such a member and it is not null. */
+/* True if the member exists and is not null. */
 bool agx_json_has(const json_t *object, const char *key);
 
 /*
- * A member that must be there: -AGX_INVALID_ARGUMENT where it is missing or of another type. What
- * is returned is borrowed from the object.
+ * Read a required member: -AGX_INVALID_ARGUMENT if it is missing or of another type. The result is
+ * borrowed from the object.
  */
 int agx_json_get_str(const json_t *object, const char *key, struct agx_str *ret,
                      struct agx_error **err) AGX_MUST_CHECK;

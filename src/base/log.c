@@ -1,12 +1,12 @@
 /*
  * log.c: builds a line on the stack and writes it at once.
  *
- * The level and where lines go are the project's only global state: an event can come from anywhere
- * and a logger passed through every call would say nothing that one for the process does not.
+ * The level and the destination are the project's only global state: an event can come from
+ * anywhere, and a logger passed through every call would carry no more information.
  *
  * Invariants of a line under construction:
- *  (1) len <= ROOM: what finish() needs to close it always has its place.
- *  (2) once `cut` is set nothing is added but the closing, so what is there parses.
+ *  (1) len <= ROOM: finish() always has room to close the line.
+ *  (2) once `cut` is set only the closing is added, so that the line parses.
  */
 #include "base/log.h"
 
@@ -82,7 +82,7 @@ bool agx_log_format_parse(struct agx_str word, enum agx_log_format *ret)
     return i >= 0;
 }
 
-/* All of `s`, or the line is cut here. */
+/* Adds all of `s`, or cuts the line here. */
 static void add(struct line *l, struct agx_str s)
 {
     if (l->cut || s.len > ROOM - l->len) {
@@ -93,7 +93,7 @@ static void add(struct line *l, struct agx_str s)
     l->len += s.len;
 }
 
-/* Closing bytes: they have their place also in a line that is cut. */
+/* Adds closing bytes, for which a cut line has room too. */
 static void add_tail(struct line *l, struct agx_str s)
 {
     memcpy(l->text + l->len, s.ptr, s.len);
@@ -120,8 +120,8 @@ static const char *short_escape(char c)
 }
 
 /*
- * The code point of a character that a terminal or a reader of lines may act on: C0 and C1 controls
- * and the two Unicode line ends. 0 for all others, and for NUL, which the caller knows by itself.
+ * The code point of a character that a terminal or a line reader may interpret: C0 and C1 controls
+ * and the two Unicode line separators. 0 for all others, and for NUL, which the caller handles.
  */
 static unsigned control_of(struct agx_str c)
 {
@@ -136,7 +136,7 @@ static unsigned control_of(struct agx_str c)
     return 0;
 }
 
-/* Adds the first character of `s`, escaped where it must be; the number of bytes it took. */
+/* Adds the first character of `s`, escaped if needed; returns its length in `s`. */
 static size_t add_char(struct line *l, struct agx_str s)
 {
     size_t n = agx_utf8_sequence(s);
@@ -194,7 +194,7 @@ static void add_word(struct line *l, const char *key, struct agx_str word)
         l->len = mark;
 }
 
-/* In logfmt a value without anything odd in it needs no quotes. */
+/* In logfmt a plain value needs no quotes. */
 static bool is_bare(struct agx_str s)
 {
     for (size_t i = 0; i < s.len; i++) {

@@ -1,16 +1,16 @@
 /*
- * log.h: one line for each event, with typed fields.
+ * log.h: structured logging: one line per event, with typed fields.
  *
  *     AGX_LOG(AGX_LOG_INFO, "sandbox.started",
  *             AGX_F_STR("sandbox", sb->id),
  *             AGX_F_INT("pid", sb->pid));
  *
- * The event name and the keys are constants; all that varies is a field's value, and callers never
- * escape: whatever bytes a value has, the line stays one line and parses. Only the programs log
- * above debug; libraries return errors. Never log secrets, environment values or whole messages.
+ * Event names and keys are constants; all variable data are field values. Callers never escape:
+ * whatever bytes a value has, the line stays one line and parses. Only the programs log above
+ * debug; libraries return errors. Never log secrets, environment values or whole messages.
  *
  * Any thread may log. A line is one write(2) of at most AGX_LOG_LINE_MAX bytes, so lines of several
- * threads or processes do not mix; a longer one is cut and says so (cut=true). A line that cannot
+ * threads or processes do not mix; a longer line is cut and marked (cut=true). A line that cannot
  * be written is dropped. Logging allocates nothing, cannot fail and keeps errno.
  */
 #ifndef AGX_BASE_LOG_H
@@ -30,8 +30,8 @@ enum agx_log_format {
 struct agx_log_config {
     enum agx_log_level level; /* the lowest that is written */
     enum agx_log_format format;
-    int fd; /* stays the caller's */
-    /* In every line when it is not NULL, with AGX_VERSION: daemon="agboxd" version="1.0". Outlives
+    int fd; /* the caller owns it */
+    /* If not NULL, every line has it and AGX_VERSION: daemon="agboxd" version="1.0". Must outlive
      * the log. */
     const char *daemon;
 };
@@ -40,7 +40,7 @@ struct agx_log_config {
         .level = AGX_LOG_INFO, .format = AGX_LOG_LOGFMT, .fd = STDERR_FILENO                       \
     }
 
-/* From now on. Without it, AGX_LOG_CONFIG_INIT holds. */
+/* Sets the configuration; until then AGX_LOG_CONFIG_INIT applies. */
 void agx_log_setup(const struct agx_log_config *c);
 
 /* "debug", "info", "warn", "error"; "logfmt", "json". False for other words. */
@@ -93,10 +93,10 @@ struct agx_log_field {
 
 extern _Atomic int agx_log_threshold;
 
-/* AGX_LOG's other half. fields[0] is the event. */
+/* The function behind AGX_LOG. fields[0] is the event. */
 void agx_log_emit(enum agx_log_level level, const struct agx_log_field *fields, size_t n);
 
-/* Below the level it costs one comparison, and the fields are not evaluated. */
+/* Below the level it costs one comparison and does not evaluate the fields. */
 #define AGX_LOG(level, event, ...)                                                                 \
     do {                                                                                           \
         if ((int)(level) >= atomic_load_explicit(&agx_log_threshold, memory_order_relaxed)) {      \

@@ -17,7 +17,7 @@
 #define AGX_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define AGX_MUST_CHECK __attribute__((warn_unused_result))
 
-/* Moves ownership out of a variable: its value, and NULL (or -1) stays behind. */
+/* Moves ownership out of a variable: yields its value and sets it to NULL (or -1). */
 #define AGX_TAKE_PTR(p)                                                                            \
     __extension__({                                                                                \
         __typeof__(p) *agx_take_at_ = &(p);                                                        \

@@ -81,7 +81,7 @@ int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_o
         copy = agx_str_dup(key);
         if (!copy)
             return -AGX_RESOURCE_EXHAUSTED;
-        assert(s); /* an empty table has just grown */
+        assert(s); /* an empty table was grown above */
         *s = (struct agx_map_slot){ .key = copy, .key_len = key.len, .hash = hash };
         m->len++;
     }
@@ -91,7 +91,7 @@ int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_o
     return 0;
 }
 
-/* Moves entries back over the free slot `hole` for as long as invariant (2) asks for it. */
+/* Moves entries back over the free slot `hole` as long as invariant (2) requires it. */
 static void close_gap(struct agx_map *m, size_t hole)
 {
     size_t mask = m->cap - 1;
@@ -99,7 +99,7 @@ static void close_gap(struct agx_map *m, size_t hole)
     for (size_t i = (hole + 1) & mask; m->slots[i].key; i = (i + 1) & mask) {
         size_t home = (size_t)m->slots[i].hash & mask;
 
-        /* The entry may move unless its home lies behind the hole on the way to i. */
+        /* The entry may move unless its home lies between the hole and i. */
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;
         m->slots[hole] = m->slots[i];

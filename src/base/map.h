@@ -1,8 +1,8 @@
 /*
  * map.h: a hash map from strings to pointers.
  *
- * The map owns copies of its keys and never the values. A key is any bytes, also none; a value is
- * never NULL, so that get() needs no second answer. Not for several threads at once.
+ * The map owns copies of its keys, never the values. A key is any bytes, including none; a value is
+ * never NULL, so that NULL from get() means "missing". Not thread-safe.
  *
  *     struct agx_map m;
  *     agx_map_init(&m, key);
@@ -31,31 +31,30 @@ struct agx_map {
     struct agx_siphash_key seed;
 };
 
-/* `seed` is random wherever somebody else chooses the keys (agx_random_bytes), any constant in
- * tests. */
+/* `seed` must be random where others choose the keys (agx_random_bytes); tests use any constant. */
 void agx_map_init(struct agx_map *m, struct agx_siphash_key seed);
 
 /* The value, or NULL. */
 void *agx_map_get(const struct agx_map *m, struct agx_str key);
 
 /*
- * Adds the key, or gives it another value; what it had before (or NULL) is *ret_old, which may be
- * NULL. -AGX_RESOURCE_EXHAUSTED without memory, and the map is as before.
+ * Adds the key or replaces its value. Stores the old value (or NULL) in *ret_old, which may be
+ * NULL. Without memory: -AGX_RESOURCE_EXHAUSTED, and the map is unchanged.
  */
 int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_old) AGX_MUST_CHECK;
 
-/* Takes the key out; its value, or NULL. Never fails, never allocates. */
+/* Removes the key and returns its value, or NULL. Never fails, never allocates. */
 void *agx_map_remove(struct agx_map *m, struct agx_str key);
 
 /*
- * Visits every entry once, in no order, from *at = 0 on; false at the end. Key and value are
- * borrowed until the map changes, and it must not change while a visit goes on, but for values that
+ * Visits every entry once, in no order, starting with *at = 0; false at the end. Key and value are
+ * borrowed until the map changes. During a visit the map must not change, except for values that
  * put() replaces. Either ret_ may be NULL.
  */
 bool agx_map_next(const struct agx_map *m, size_t *at, struct agx_str *ret_key, void **ret_value);
 
-/* Frees the keys; the values are the caller's. The map is empty and usable afterwards. Accepts
- * NULL. */
+/* Frees the keys; the caller owns the values. The map is empty and usable afterwards. Accepts NULL.
+ */
 void agx_map_done(struct agx_map *m);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * mem.h: small allocations in our own programs, which end the process when there is no memory: an
- * untested path for each would be worse. Never in base/, codec/ or the SDK, and never for a size
- * that a peer chose.
+ * mem.h: small allocations in our own programs, which abort the process without memory, since an
+ * untested error path for each would be worse. Never use them in base/, codec/ or the SDK, and
+ * never for a size that a peer chose.
  */
 #ifndef AGX_BASE_MEM_H
 #define AGX_BASE_MEM_H

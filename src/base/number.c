@@ -1,4 +1,4 @@
-/* number.c: reads floats strictly: our grammar decides, strtod only converts. */
+/* number.c: reads floats strictly: our own grammar accepts them, strtod only converts. */
 #include "base/number.h"
 
 #include "base/banned.h"
@@ -22,7 +22,7 @@ static size_t take_digits(struct agx_str *in, bool hex)
     return n;
 }
 
-/* Takes one character off the front if it is one of the two. */
+/* Cuts one character off the front if it is one of the two. */
 static bool take_either(struct agx_str *in, char a, char b)
 {
     if (in->len == 0 || (in->ptr[0] != a && in->ptr[0] != b))

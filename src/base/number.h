@@ -1,13 +1,13 @@
-/* number.h: fractional numbers in text from outside. Whole ones: agx_parse_u64 in str.h. */
+/* number.h: parses fractional numbers. For whole numbers see agx_parse_u64 in str.h. */
 #ifndef AGX_BASE_NUMBER_H
 #define AGX_BASE_NUMBER_H
 
 #include "base/str.h"
 
 /*
- * A number as Go writes a float: decimal ("1", ".5", "1.5e3") or hexadecimal with its exponent
- * ("0x1p-2"), with a sign or none. No blanks, no underscores, no infinity; past the range of a
- * double or longer than 100 characters is refused too. False then, and *ret is as it was.
+ * A number in Go's float syntax: decimal ("1", ".5", "1.5e3") or hexadecimal with exponent
+ * ("0x1p-2"), with an optional sign. No blanks, underscores or infinity, nothing past the range of
+ * a double, at most 100 characters. Otherwise false, and *ret is unchanged.
  */
 bool agx_parse_double(struct agx_str s, double *ret);
 

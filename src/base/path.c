@@ -1,4 +1,4 @@
-/* path.c: opening, making and writing beneath a directory. Removing is path_remove.c. */
+/* path.c: opens, makes and writes files beneath a directory. path_remove.c removes them. */
 #include "base/path.h"
 
 #include "base/banned.h"
@@ -54,17 +54,17 @@ int path_open_kernel(int dirfd, const char *path, int flags, mode_t mode)
 {
     struct open_how how = {
         .flags = (uint64_t)flags,
-        .mode = flags & O_CREAT ? mode : 0, /* the kernel refuses a mode that has no use */
+        .mode = flags & O_CREAT ? mode : 0, /* openat2 refuses an unused mode */
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
 
     return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
 
-/* Opens a name without a slash; a symlink is ELOOP, whatever openat says about it. */
+/* Opens a name without a slash; a symlink is always ELOOP, unlike with openat. */
 static int open_one(int dirfd, const char *name, int flags, mode_t mode)
 {
-    bool path_only = (flags & O_PATH) && !(flags & O_NOFOLLOW); /* would open the symlink itself */
+    bool path_only = (flags & O_PATH) && !(flags & O_NOFOLLOW); /* opens the symlink itself */
     int fd = openat(dirfd, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
     int saved = errno;
     struct stat st;
@@ -108,12 +108,13 @@ int path_open_walk(int dirfd, const char *path, int flags, mode_t mode)
     return -1;
 }
 
-/* A checked path, by whichever way works. -1 and errno. */
+/* Opens a checked path, by openat2 or by components. -1 and errno. */
 static int open_checked(int dirfd, const char *path, int flags, mode_t mode)
 {
     int fd = path_open_kernel(dirfd, path, flags | O_CLOEXEC, mode);
 
-    /* ENOSYS, EPERM: no such call, or a filter in front of it. EAGAIN: somebody renames above us.
+    /* ENOSYS, EPERM: no such system call, or a filter blocks it. EAGAIN: a rename happened above
+     * us.
      */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM || errno == EAGAIN))
         fd = path_open_walk(dirfd, path, flags | O_CLOEXEC, mode);
@@ -145,7 +146,7 @@ int agx_path_mkdirs(int dirfd, const char *path, mode_t mode, struct agx_error *
         int at = held >= 0 ? held : dirfd, next;
         char *name = p.text + (part.ptr - p.text);
 
-        name[part.len] = '\0'; /* over the slash, which is behind us */
+        name[part.len] = '\0'; /* overwrites the slash, no longer needed */
         if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
             return agx_error_errno(err, errno, "make directory '%s' of '%s'", name, path);
         next = open_one(at, name, O_RDONLY | O_DIRECTORY, 0);
@@ -157,7 +158,7 @@ int agx_path_mkdirs(int dirfd, const char *path, mode_t mode, struct agx_error *
     return AGX_TAKE_FD(held);
 }
 
-/* Makes `name` in `dir` with all of the content, on disk. It must not exist. */
+/* Creates `name` in `dir` with the content, synced to disk. It must not exist. */
 static int write_new(int dir, const char *name, struct agx_str bytes, mode_t mode,
                      struct agx_error **err)
 {
@@ -175,7 +176,7 @@ static int write_new(int dir, const char *name, struct agx_str bytes, mode_t mod
     return r;
 }
 
-/* Writes beside the file, then renames over it; `last` is a name in `dir`. */
+/* Writes a temporary file, then renames it over `last`, a name in `dir`. */
 static int replace(int dir, const char *last, struct agx_str bytes, mode_t mode,
                    struct agx_error **err)
 {

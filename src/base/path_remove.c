@@ -1,13 +1,13 @@
 /*
  * path_remove.c: removes a tree.
  *
- * Whoever made the tree chose its depth, so neither the stack nor the descriptors may grow with it.
- * LEVELS_MAX of it are open at a time. Whatever directory below those is not empty is moved up to
- * be an entry of `top`, the root of the tree, under a new name, and its turn comes; so every
- * directory is opened once and moved at most once.
+ * The tree's creator chose its depth, so neither stack nor descriptors may grow with it. At most
+ * LEVELS_MAX levels are open at a time. A non-empty directory below them is moved up into `top`,
+ * the root of the tree, under a new name, and is removed later. So every directory is opened once
+ * and moved at most once.
  *
- * Before a directory is opened or moved, rmdir has been tried on it: that is the test for "empty",
- * and the one for mounts, since the kernel answers EBUSY for those.
+ * Before a directory is opened or moved, rmdir is tried on it: it removes an empty directory, and
+ * fails with EBUSY for a mount.
  */
 #include "base/path.h"
 
@@ -22,7 +22,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-/* Deeper than most trees are: to move a directory costs as much as to remove it. */
+/* Deeper than most trees, since moving a directory costs as much as removing it. */
 enum { LEVELS_MAX = 16 };
 
 static void closedirp(DIR **d)
@@ -32,9 +32,9 @@ static void closedirp(DIR **d)
 }
 
 /*
- * Gives its owner all rights to the directory `name`: whoever made the tree may have taken them,
- * and unless we are root we need them. An O_PATH descriptor can be had without any, but fchmod does
- * not take it: hence the way through /proc.
+ * Gives the owner all rights to the directory `name`: the tree's creator may have removed them, and
+ * unless we are root we need them. An O_PATH descriptor needs no rights, but fchmod does not accept
+ * it: hence the path through /proc.
  */
 static void unlock_dir(int at, const char *name)
 {
@@ -43,18 +43,18 @@ static void unlock_dir(int at, const char *name)
 
     (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (fd >= 0)
-        (void)!chmod(link, 0700); /* if it fails, what is tried again says so */
+        (void)!chmod(link, 0700); /* if it fails, the retried operation reports the error */
 }
 
 /*
- * Removes one entry unless it is a directory that is not empty. 1: removed, or gone already; 0: it
- * is such a directory; negative and *err.
+ * Removes one entry unless it is a non-empty directory. 1: removed, or already gone; 0: a non-empty
+ * directory; negative and *err.
  */
 static int remove_simple(int dir, const char *name, struct agx_error **err)
 {
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
         return 1;
-    /* Linux says EISDIR; POSIX, and some file systems, EPERM. */
+    /* Linux returns EISDIR; POSIX, and some file systems, EPERM. */
     if (errno != EISDIR && errno != EPERM)
         return agx_error_errno(err, errno, "remove '%s'", name);
     if (unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
@@ -75,7 +75,7 @@ static int lift(int dir, const char *name, int top, struct agx_error **err)
         return r;
     (void)snprintf(lifted, sizeof(lifted), ".rm-%016" PRIx64, id);
     if (geteuid() != 0)
-        unlock_dir(dir, name); /* to move a directory is to write its ".." */
+        unlock_dir(dir, name); /* moving a directory writes its ".." */
     if (renameat(dir, name, top, lifted) < 0)
         return agx_error_errno(err, errno, "move directory '%s'", name);
     return 0;
@@ -83,8 +83,8 @@ static int lift(int dir, const char *name, int top, struct agx_error **err)
 
 static int remove_dir(int at, const char *name, int top, int level, struct agx_error **err);
 
-/* All entries that one pass over the directory finds. 1: there were some; 0: none; negative and
- * *err. */
+/* Removes all entries that one pass over the directory finds. 1: there were some; 0: none; negative
+ * and *err. */
 static int remove_entries(DIR *d, int top, int level, struct agx_error **err)
 {
     struct dirent *e;
@@ -117,11 +117,11 @@ static DIR *open_dir(int at, const char *name)
     fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     d = fd < 0 ? NULL : fdopendir(fd);
     if (d)
-        (void)AGX_TAKE_FD(fd); /* it is d's now */
+        (void)AGX_TAKE_FD(fd); /* d owns it now */
     return d;
 }
 
-/* The directory `name` in `at`, with all that is in it. `top` -1: it is that itself. */
+/* Removes the directory `name` in `at` with its content. `top` -1: it is the top itself. */
 static int remove_dir(int at, const char *name, int top, int level, struct agx_error **err)
 {
     _cleanup_(closedirp) DIR *d = open_dir(at, name);
@@ -129,7 +129,7 @@ static int remove_dir(int at, const char *name, int top, int level, struct agx_e
 
     if (!d)
         return agx_error_errno(err, errno, "open directory '%s'", name);
-    /* Again while there is something: what was moved up comes behind. */
+    /* Repeat until it is empty: directories that were moved up appear in the next pass. */
     while ((r = remove_entries(d, top >= 0 ? top : dirfd(d), level, err)) > 0) {
         if (unlinkat(at, name, AT_REMOVEDIR) == 0)
             return 0;

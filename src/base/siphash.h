@@ -1,6 +1,6 @@
 /*
- * siphash.h: SipHash-1-3, a keyed hash. Who does not know the key cannot make keys that collide, so
- * names that a peer chooses are safe in a hash table. Not for secrets or signatures.
+ * siphash.h: SipHash-1-3, a keyed hash. A peer that does not know the key cannot make keys collide,
+ * so names that a peer chooses are safe in a hash table. Not for secrets or signatures.
  */
 #ifndef AGX_BASE_SIPHASH_H
 #define AGX_BASE_SIPHASH_H

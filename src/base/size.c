@@ -32,7 +32,7 @@ static int power_of(struct agx_str unit)
     return -1;
 }
 
-/* Where the number ends: behind the last digit, point or blank. */
+/* Where the number ends: after the last digit, point or blank. */
 static size_t number_end(struct agx_str s)
 {
     size_t n = s.len;
@@ -53,7 +53,7 @@ int agx_size_parse(struct agx_str text, int64_t *ret_bytes, struct agx_error **e
 
     if (number.len > 0 && number.ptr[number.len - 1] == ' ')
         number.len--;
-    /* A double cannot hold every whole number of bytes, so those go their own way. */
+    /* A double cannot hold every whole number of bytes, so those are parsed as integers. */
     if (power >= 0 && agx_parse_u64(number, (uint64_t)INT64_MAX >> (10 * power), &whole)) {
         whole <<= 10 * power;
         if (whole == 0)

@@ -16,7 +16,7 @@ struct agx_str {
 
 /* A literal (or array) as a borrowed string, without its NUL. */
 #define AGX_STR(lit) ((struct agx_str){ "" lit, sizeof(lit) - 1 })
-/* For printf("%.*s"): the length is cut at INT_MAX by the caller's limits, never near it. */
+/* For printf("%.*s"). Callers' limits keep the length far below INT_MAX. */
 #define AGX_STR_ARG(s) (int)(s).len, (s).ptr
 
 static inline struct agx_str agx_str_from(const char *z)
@@ -46,10 +46,10 @@ static inline struct agx_str agx_str_skip(struct agx_str s, size_t n)
     return (struct agx_str){ n > 0 ? s.ptr + n : s.ptr, s.len - n };
 }
 
-/* Equal but for the case of ASCII letters. */
+/* Equal, ignoring the case of ASCII letters. */
 bool agx_str_eq_nocase(struct agx_str a, struct agx_str b);
 
-/* The same whatever the bytes: for secrets. The length is not hidden. */
+/* Compares in constant time, for secrets. The length is not hidden. */
 bool agx_str_eq_secret(struct agx_str a, struct agx_str b);
 
 /* Without blanks and tabs at both ends. */
@@ -59,8 +59,8 @@ struct agx_str agx_str_trim(struct agx_str s);
 size_t agx_str_find(struct agx_str s, char c);
 
 /*
- * Cuts *rest at the first `sep`: the part before it is *ret_part, what follows stays in *rest.
- * False when *rest was used up (its ptr is then NULL); an empty string yields one empty part.
+ * Cuts *rest at the first `sep`: *ret_part is the part before it, *rest the part after it. False
+ * when *rest is used up (its ptr is then NULL); an empty string yields one empty part.
  */
 bool agx_str_split(struct agx_str *rest, char sep, struct agx_str *ret_part);
 

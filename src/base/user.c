@@ -1,4 +1,4 @@
-/* user.c: passwd and group, line by line. */
+/* user.c: parses passwd and group line by line. */
 #include "base/user.h"
 
 #include "base/macros.h"
@@ -11,7 +11,7 @@
 
 enum { FILE_MAX = 4 << 20 };
 
-/* The kernel keeps the largest number for "no id". */
+/* The kernel uses the largest number as "no id". */
 static bool parse_id(struct agx_str s, uint32_t *ret)
 {
     uint64_t v;
@@ -103,7 +103,7 @@ static bool add_group(struct agx_user *u, gid_t gid)
     return true;
 }
 
-/* The groups that name the user as a member. */
+/* Adds the groups that have the user as a member. */
 static bool add_memberships(struct agx_user *u, struct agx_str name, struct agx_str group)
 {
     struct agx_str f[4];

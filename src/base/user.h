@@ -1,10 +1,10 @@
 /*
- * user.h: who a command runs as: a name or number, looked up in the passwd and group files of the
- * running root as Docker does. No NSS: an image's libraries are not ours to load.
+ * user.h: the user that a command runs as: a name or number, looked up as Docker does in the passwd
+ * and group files of the current root. No NSS: we do not load libraries of an image.
  *
  *     "agbox", "1000", "agbox:docker", "1000:1000"
  *
- * The files belong to code in the sandbox: whatever stands in them gives an answer or an error.
+ * Code in the sandbox controls these files, so any content must give an answer or an error.
  */
 #ifndef AGX_BASE_USER_H
 #define AGX_BASE_USER_H
@@ -21,27 +21,26 @@ struct agx_user {
     gid_t gid;
     gid_t groups[AGX_USER_GROUPS_MAX]; /* `gid` among them */
     size_t n_groups;
-    struct agx_str home; /* "/" where no file says */
+    struct agx_str home; /* "/" if no file has it */
 };
 
-/* By the content of the two files. NULL, or why there is no such user; `ret` borrows from
- * `passwd`. */
+/* Looks the user up in the content of the two files. NULL, or why there is no such user; `ret`
+ * borrows from `passwd`. */
 const char *agx_user_find(struct agx_str spec, struct agx_str passwd, struct agx_str group,
                           struct agx_user *ret);
 
-/* Puts him into the groups "44,105" too. False: they are no numbers, or too many. */
+/* Adds the groups "44,105" to the user. False: not numbers, or too many. */
 bool agx_user_join(struct agx_user *u, struct agx_str groups);
 
-/* Does a line of that file, passwd or group, have this number? */
+/* Does a line of the file, passwd or group, have this id? */
 bool agx_user_listed(struct agx_str file, uint32_t id);
 
 /*
- * The content of a file of the running root, in memory that is never given back: for a process that
- * is about to become another program. Empty when there is none, when it is no regular file, or when
- * it is larger than makes sense.
+ * Reads a file of the current root into memory that is never freed: for a process that is about to
+ * exec another program. Empty if there is none, if it is not a regular file, or if it is too large.
  */
 struct agx_str agx_user_read_file(const char *path);
-/* The same of an open file; who wants the memory back unmaps it. */
+/* The same for an open file; munmap() frees the memory. */
 struct agx_str agx_user_read_fd(int fd);
 
 #endif

@@ -49,7 +49,7 @@ bool agx_utf8_valid(struct agx_str s)
     const unsigned char *p = (const unsigned char *)s.ptr, *end;
 
     if (s.len == 0)
-        return true; /* its pointer may be NULL, which nothing may be added to */
+        return true; /* its pointer may be NULL, and arithmetic on NULL is undefined */
     end = p + s.len;
     while (p < end) {
         size_t n;

@@ -1,4 +1,4 @@
-/* utf8.h: is this text? */
+/* utf8.h: validates UTF-8. */
 #ifndef AGX_BASE_UTF8_H
 #define AGX_BASE_UTF8_H
 

@@ -8,8 +8,8 @@
 
 struct rule {
     const char *variable;
-    const char *for_root;   /* without the variable */
-    const char *below_home; /* for others; NULL: there is none */
+    const char *for_root;   /* if the variable is not set */
+    const char *below_home; /* for other users; NULL: none */
 };
 
 static const struct rule rules[] = {
@@ -46,12 +46,12 @@ static int join(const char *a, const char *b, const char *below, char **ret_path
     return 0;
 }
 
-/* As join(), for what a variable says. */
+/* As join(), for a variable's value. */
 static int join_value(const char *variable, const char *value, const char *rest, const char *below,
                       char **ret_path, struct agx_error **err)
 {
     if (value[0] != '/')
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s is '%s', which is no absolute path",
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s is '%s', which is not an absolute path",
                              variable, value);
     return join(value, rest, below, ret_path, err);
 }
@@ -67,12 +67,12 @@ int agx_xdg_path(const struct agx_xdg *x, enum agx_xdg_base base, const char *be
     if (x->uid == 0)
         return join(rule->for_root, "", below, ret_path, err);
     if (!rule->below_home)
-        return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "%s is not set: there is no place for '%s'", rule->variable, below);
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "%s is not set: no directory for '%s'",
+                             rule->variable, below);
     if (!is_set(x->home))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "neither %s nor HOME is set: there is no place for '%s'",
-                             rule->variable, below);
+                             "neither %s nor HOME is set: no directory for '%s'", rule->variable,
+                             below);
     return join_value("HOME", x->home, rule->below_home, below, ret_path, err);
 }
 
@@ -84,7 +84,7 @@ int agx_xdg_socket(const struct agx_xdg *x, char **ret_path, struct agx_error **
         return agx_xdg_path(x, AGX_XDG_RUNTIME, "agentix/agentixd.sock", ret_path, err);
     if (x->socket[0] != '/')
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "AGENTIX_SOCKET is '%s', which is no absolute path", x->socket);
+                             "AGENTIX_SOCKET is '%s', which is not an absolute path", x->socket);
     path = strdup(x->socket);
     if (!path)
         return agx_error_no_memory(err);
