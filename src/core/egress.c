@@ -1,13 +1,13 @@
-/* egress.c: an entry is a subnet or a name, with a port behind it. */
+/* egress.c: an entry is a subnet or a name, with an optional port. */
 #include "core/egress.h"
 
 #include "base/banned.h"
 
-/* By the DNS. */
+/* DNS limit. */
 enum { LABEL_MAX = 63 };
 
-/* Cuts ":443" off the end. An IPv6 address with a port stands in brackets, or its last group would
- * be taken for one. */
+/* Cuts ":443" off the end. An IPv6 address with a port must be in brackets, or its last group would
+ * be taken for the port. */
 static bool cut_port(struct agx_str *s, uint16_t *ret_port)
 {
     size_t colon = agx_str_find(*s, ':');
@@ -58,8 +58,8 @@ static bool is_label(struct agx_str s)
     return true;
 }
 
-/* With a dot, or a slip such as "all" would be a name; and the last label begins with a letter, or
- * half an address would be one. */
+/* A name needs a dot, or a typo such as "all" would be a name; its last label begins with a letter,
+ * or half an address would be one. */
 static bool is_name(struct agx_str s)
 {
     struct agx_str rest = s, label = { 0 };

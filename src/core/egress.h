@@ -5,20 +5,20 @@
  *     10.0.0.0/8:443         a network, one port
  *     2001:db8::/32          IPv6
  *     [2001:db8::1]:443      IPv6 with a port
- *     pypi.org:443           a name: a packet filter sees none, so the daemon asks for its
- *                            addresses, again and again
+ *     pypi.org:443           a name: a packet filter sees only addresses, so the daemon resolves
+ *                            it, again and again
  */
 #ifndef AGX_CORE_EGRESS_H
 #define AGX_CORE_EGRESS_H
 
 #include "core/subnet.h"
 
-/* Bytes of a name, by the DNS. */
+/* Bytes of a name, a DNS limit. */
 #define AGX_EGRESS_NAME_MAX 253
 
 struct agx_egress {
     struct agx_str name;  /* borrowed from the text; empty: an address */
-    struct agx_subnet to; /* of an address, or one address of the name */
+    struct agx_subnet to; /* the address, or one address of the name */
     uint16_t port;        /* 0: all */
 };
 

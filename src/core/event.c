@@ -1,4 +1,4 @@
-/* event.c: events as records; what follows from the type alone is a table, not a field. */
+/* event.c: events as records; properties that depend only on the type are in a table. */
 #include "core/event.h"
 
 #include "base/banned.h"

@@ -1,4 +1,4 @@
-/* exec.c: the table of an exec's phases, and what carries it out; see exec.h for the drawing. */
+/* exec.c: the table of an exec's phases, and the code that executes it; drawn in exec.h. */
 #include "core/exec.h"
 
 #include "core/exec_internal.h"
@@ -147,7 +147,7 @@ int agx_exec_check(const struct agx_exec *e, struct agx_error **err)
     return agx_ident_check("exec_id", agx_str_from(agx_text(e->id)), err);
 }
 
-/* How it ended, as the record and the event tell it. */
+/* How it ended, for the record and the event. */
 struct end {
     enum agx_event_type event;
     int32_t exit_code;
@@ -155,7 +155,7 @@ struct end {
     char text[64];
 };
 
-/* The words are the peer's, which its users may look for. */
+/* The peer's texts, which its users may search for. */
 static void end_failed(struct end *end, int32_t exit_code, const char *message)
 {
     end->exit_code = exit_code;
@@ -166,7 +166,7 @@ static void end_failed(struct end *end, int32_t exit_code, const char *message)
     end->error_message = message ? message : end->text;
 }
 
-/* What is lost in a sandbox that somebody stops or deletes was killed by that. */
+/* In a sandbox that is being stopped or deleted, a lost exec was killed by that. */
 static bool is_stopped(const struct agx_sandbox *sb)
 {
     return sb->life.phase == AGX_PHASE_STOPPING || sb->life.phase == AGX_PHASE_DELETING;
@@ -207,7 +207,7 @@ static void describe_end(enum agx_exec_outcome by, const struct agx_exec_input *
     }
 }
 
-/* The event takes the sandbox's next number; that counts once the step is complete. */
+/* Gives the event the sandbox's next number; the sandbox takes it when the step completes. */
 static int make_event(const struct agx_exec *e, const struct agx_sandbox *sb, const struct end *end,
                       const struct agx_stamp *now, struct agx_event *ret, struct agx_error **err)
 {
@@ -271,16 +271,16 @@ static int end(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec
     e->running = AGX_EXEC_DO_NONE;
     e->state = agx_event_exec_state(how.event);
     e->exit_code = how.exit_code;
-    e->error_code = AGX_TAKE_PTR(code); /* there were none: an exec ends once */
+    e->error_code = AGX_TAKE_PTR(code); /* both were NULL: an exec ends once */
     e->error_message = AGX_TAKE_PTR(message);
     sb->life.active_execs--;
-    sb->life.idle_from = in->now; /* whatever the end was: somebody used the sandbox */
+    sb->life.idle_from = in->now; /* however it ended, the sandbox was in use */
     sb->life.last_sequence = out->event.sequence;
     out->has_event = out->changed = true;
     return 0;
 }
 
-/* Does this input report on an operation of ours that does not run? */
+/* Does this input report on an operation that is not running? */
 static bool is_stray(enum agx_exec_on on, enum agx_exec_do running)
 {
     switch (on) {
@@ -298,7 +298,7 @@ static bool is_stray(enum agx_exec_on on, enum agx_exec_do running)
     }
 }
 
-/* What runs after this input, before anything new starts. */
+/* The operation that runs after this input, before a new one starts. */
 static enum agx_exec_do still_running(enum agx_exec_on on, enum agx_exec_do running)
 {
     switch (on) {
@@ -306,7 +306,7 @@ static enum agx_exec_do still_running(enum agx_exec_on on, enum agx_exec_do runn
     case AGX_EXEC_ON_BEGUN:
     case AGX_EXEC_ON_KILL_FAILED:
         return AGX_EXEC_DO_NONE;
-    case AGX_EXEC_ON_EXITED: /* a start or adoption may answer so; a kill has more to do */
+    case AGX_EXEC_ON_EXITED: /* ends a start or an adoption; a kill goes on */
         return running == AGX_EXEC_DO_KILL ? running : AGX_EXEC_DO_NONE;
     default:
         return running;
@@ -351,7 +351,7 @@ int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_e
 
 void agx_exec_undo(struct agx_exec *e, const struct agx_exec *before)
 {
-    /* Only the end sets the texts, and no step follows it: what is new is not in the copy. */
+    /* Only the last step sets the texts, so texts that are not in the copy are new. */
     if (e->error_code != before->error_code)
         free(e->error_code);
     if (e->error_message != before->error_message)

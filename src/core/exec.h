@@ -10,9 +10,9 @@
  *
  * Invariants:
  *  (1) one EXEC_STARTED, then exactly one of FINISHED, FAILED, CANCELLED.
- *  (2) at most one operation runs at the backend; a kill waits for a start that is under way.
- *  (3) whoever asks first decides the outcome: a cancel after the deadline changes nothing, and the
- *      deadline after a cancel neither.
+ *  (2) at most one operation runs at the backend; a kill waits for a running start.
+ *  (3) the first request decides the outcome: a cancel after the deadline changes nothing, nor does
+ *      the deadline after a cancel.
  */
 #ifndef AGX_CORE_EXEC_H
 #define AGX_CORE_EXEC_H
@@ -32,11 +32,11 @@ enum agx_exec_phase {
 
 enum agx_exec_do {
     AGX_EXEC_DO_NONE,
-    /* Start it. The backend knows it by its id: starting what was started before adopts it. */
+    /* Start it. The backend identifies it by its id: a second start adopts it. */
     AGX_EXEC_DO_START,
-    /* After a restart: is it there? Answers with BEGUN, EXITED or UNKNOWN. */
+    /* After a restart: does it still exist? Answers with BEGUN, EXITED or UNKNOWN. */
     AGX_EXEC_DO_ADOPT,
-    /* TERM to the whole group, a grace, KILL; GONE when none is left. */
+    /* TERM to the whole group, a grace period, KILL; GONE when no process is left. */
     AGX_EXEC_DO_KILL,
     AGX_EXEC_DO_COUNT,
 };
@@ -47,18 +47,18 @@ enum agx_exec_on {
     AGX_EXEC_ON_DEADLINE,
     AGX_EXEC_ON_BEGUN,       /* START, ADOPT: it runs */
     AGX_EXEC_ON_REFUSED,     /* START: it could not be started */
-    AGX_EXEC_ON_UNKNOWN,     /* ADOPT: the backend knows nothing of it */
+    AGX_EXEC_ON_UNKNOWN,     /* ADOPT: the backend does not know it */
     AGX_EXEC_ON_EXITED,      /* the command itself ended, with exit_code */
     AGX_EXEC_ON_GONE,        /* KILL: no process is left */
-    AGX_EXEC_ON_KILL_FAILED, /* to be tried again; the caller waits before it does */
+    AGX_EXEC_ON_KILL_FAILED, /* to be retried; the caller pauses first */
     AGX_EXEC_ON_LOST,        /* the sandbox under it ended: exit_code, maybe error_message */
-    AGX_EXEC_ON_RESTART,     /* the daemon started: nothing runs at the backend for us yet */
+    AGX_EXEC_ON_RESTART,     /* the daemon started: we have no running operation yet */
     AGX_EXEC_ON_COUNT,
 };
 
 struct agx_exec {
     char *id, *sandbox_id;
-    struct agx_words command; /* as requested, like the two below */
+    struct agx_words command; /* as requested, like cwd and env_overrides */
     char *cwd;
     struct agx_pairs env_overrides;
     int64_t deadline_ns; /* from its acceptance; 0: none */
@@ -78,18 +78,18 @@ struct agx_exec_input {
 };
 
 struct agx_exec_output {
-    enum agx_reason reason; /* why it was refused, beside the error */
-    bool changed;           /* exec, sandbox and event must be stored before anyone is told */
+    enum agx_reason reason; /* why it was refused, in addition to the error */
+    bool changed;           /* exec, sandbox and event must be stored before an answer */
     bool has_event;
-    struct agx_event event; /* owned by whoever called */
-    enum agx_exec_do start; /* to be started at the backend when all is stored */
+    struct agx_event event; /* owned by the caller */
+    enum agx_exec_do start; /* start this at the backend when all is stored */
 };
 
-/* What the two kinds of ends under an exec give it; see AGX_EXEC_ON_LOST. */
+/* Exit codes when the sandbox under an exec ends; see AGX_EXEC_ON_LOST. */
 #define AGX_EXEC_EXIT_KILLED 137 /* stopped or deleted: as SIGKILL would */
 #define AGX_EXEC_EXIT_UNKNOWN (-1)
 
-/* Zeroed storage with the two ids; the caller fills in the rest of the request. */
+/* Zeroes it and sets the two ids; the caller fills in the rest of the request. */
 int agx_exec_init(struct agx_exec *e, const char *id, const char *sandbox_id,
                   struct agx_error **err) AGX_MUST_CHECK;
 /* Accepts NULL. */
@@ -100,17 +100,17 @@ void agx_exec_done(struct agx_exec *e);
 int agx_exec_check(const struct agx_exec *e, struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Moves the exec, and counts it in its sandbox, whose next sequence its event takes. 0: taken, or
- * of no effect here. On any failure nothing has changed and `out` holds nothing to be freed.
+ * Moves the exec and counts it in its sandbox; its event takes the sandbox's next sequence. 0:
+ * done, or no effect in this phase. On failure nothing has changed and `out` has nothing to free.
  */
 int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_input *in,
                   struct agx_exec_output *out, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Takes back the last step, which could not be stored. `before` is a plain copy of *e from in front
- * of it; the sandbox is the caller's to put back (agx_life_copy). */
+/* Reverts the last step, which could not be stored. `before` is a plain copy of *e from before the
+ * step; the caller restores the sandbox (agx_life_copy). */
 void agx_exec_undo(struct agx_exec *e, const struct agx_exec *before);
 
-/* How long until its deadline, 0: now, or AGX_LEFT_NEVER. */
+/* Time until its deadline; 0: now; AGX_LEFT_NEVER: none. */
 uint64_t agx_exec_deadline_left_ns(const struct agx_exec *e, const struct agx_stamp *now);
 
 const char *agx_exec_phase_name(enum agx_exec_phase phase);

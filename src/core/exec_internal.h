@@ -5,7 +5,7 @@
 #include "core/exec.h"
 
 enum agx_exec_verdict {
-    AGX_EXEC_MISSING, /* no cell may be so: the table is total */
+    AGX_EXEC_MISSING, /* must not occur: the table is total */
     AGX_EXEC_IGNORE,
     AGX_EXEC_ACCEPT,
     AGX_EXEC_REFUSE,
@@ -16,9 +16,9 @@ enum agx_exec_verdict {
 
 enum agx_exec_outcome {
     AGX_EXEC_BY_EXIT,     /* FINISHED for 0, else FAILED with the command's code */
-    AGX_EXEC_BY_REFUSAL,  /* FAILED, 0, the backend's words */
-    AGX_EXEC_BY_LOSS,     /* FAILED with the code and words of the input */
-    AGX_EXEC_BY_RESTART,  /* FAILED, 0, nobody knows any more */
+    AGX_EXEC_BY_REFUSAL,  /* FAILED, 0, the backend's message */
+    AGX_EXEC_BY_LOSS,     /* FAILED with the code and message of the input */
+    AGX_EXEC_BY_RESTART,  /* FAILED, 0: the outcome is unknown */
     AGX_EXEC_BY_CANCEL,   /* CANCELLED, 0 */
     AGX_EXEC_BY_DEADLINE, /* FAILED, 137 */
 };

@@ -1,4 +1,4 @@
-/* ident.c: characters are counted as bytes: all that are allowed are ASCII. */
+/* ident.c: counts bytes as characters, since only ASCII is allowed. */
 #include "core/ident.h"
 
 #include "base/banned.h"

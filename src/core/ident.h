@@ -1,9 +1,9 @@
 /*
- * ident.h: ids of sandboxes and execs as callers may choose them.
+ * ident.h: ids of sandboxes and execs, as clients may choose them.
  *
  * Letters, digits, '-' and '_', a letter or digit at both ends, 4 to 200 characters: safe in file
- * names, in names of engine objects and in host names. Whoever chooses none gets a UUID, which is
- * one too. An id is reserved for ever once it was accepted.
+ * names, engine object names and host names. Without a chosen id the daemon generates a UUID, which
+ * is a valid id too. An accepted id is reserved for ever.
  */
 #ifndef AGX_CORE_IDENT_H
 #define AGX_CORE_IDENT_H

@@ -1,9 +1,9 @@
 /*
- * ignore.c: patterns become tokens; a match carries the set of places that the path can be at.
+ * ignore.c: patterns become tokens; matching tracks the set of possible positions in the path.
  *
  * For each token in turn, `at[k]` says whether the tokens so far can match the path's first k
- * bytes. One pass over the path moves the whole set past one token, so nothing is tried twice and a
- * hostile pattern costs no more than a plain one of its length.
+ * bytes. One pass over the path moves the whole set past one token, so nothing is tried twice, and
+ * a hostile pattern costs no more than a plain one of the same length.
  */
 #include "core/ignore.h"
 
@@ -41,17 +41,17 @@ struct pattern {
 struct agx_ignore {
     struct pattern *items;
     size_t len;
-    bool globs; /* tried on the last component too, and blind to what a directory is */
+    bool globs; /* also match the last component; ignore `is_dir` */
 };
 
-/* The places in a path: [k] for "k bytes are matched". */
+/* The positions in a path: [k] for "k bytes are matched". */
 struct places {
     bool at[PATH_MAX + 1];
 };
 
 /* ---- characters and classes ---- */
 
-/* Takes the first character; a byte that is no UTF-8 stands for itself alone. */
+/* Takes the first character; a byte that is not UTF-8 counts as one character. */
 static uint32_t take_char(struct agx_str *s)
 {
     static const uint8_t lead[] = { 0x7f, 0x7f, 0x1f, 0x0f, 0x07 };
@@ -100,7 +100,7 @@ static bool is_negation(struct agx_str class)
     return class.len > 0 && class.ptr[0] == '^';
 }
 
-/* `class` is what scan_class() found to be good. */
+/* `class` was validated by scan_class(). */
 static bool class_has(struct agx_str class, uint32_t c)
 {
     bool negated = is_negation(class), found = false;
@@ -113,7 +113,7 @@ static bool class_has(struct agx_str class, uint32_t c)
     return found != negated;
 }
 
-/* `s` begins behind the bracket: cuts the class and the bracket at its end off. */
+/* `s` begins after the opening bracket: cuts off the class and its closing bracket. */
 static bool scan_class(struct agx_str *s, struct agx_str *ret_class)
 {
     struct agx_str rest = *s;
@@ -168,7 +168,7 @@ static void step_star(struct agx_str path, const struct places *from, struct pla
 
 static void step_above(struct agx_str path, const struct places *from, struct places *to)
 {
-    bool before = false; /* an earlier place was possible */
+    bool before = false; /* an earlier position was possible */
 
     for (size_t k = 0; k <= path.len; k++) {
         to->at[k] = from->at[k] || (before && path.ptr[k - 1] == '/');
@@ -178,7 +178,7 @@ static void step_above(struct agx_str path, const struct places *from, struct pl
 
 static void step_below(struct agx_str path, const struct places *from, struct places *to)
 {
-    bool inside = false; /* a slash was passed at a possible place */
+    bool inside = false; /* a slash was passed at a possible position */
 
     for (size_t k = 0; k <= path.len; k++) {
         to->at[k] = from->at[k] || inside;
@@ -271,7 +271,7 @@ bool agx_ignore_matches(const struct agx_ignore *i, struct agx_str path, bool is
         const struct pattern *p = &i->items[k];
 
         if (matched == !p->negated)
-            continue; /* it could change nothing */
+            continue; /* it would not change the result */
         if (pattern_matches(p, path) || (i->globs && pattern_matches(p, last_component(path))))
             matched = !p->negated;
     }
@@ -291,7 +291,7 @@ static void add_token(struct pattern *p, enum token_kind kind, char byte)
     p->tokens[p->len++] = (struct token){ .kind = (uint8_t)kind, .byte = byte };
 }
 
-/* What both dialects have: `*`, classes, escapes, and what stands for itself. */
+/* Syntax of both dialects: `*`, classes, escapes and literal characters. */
 static bool take_common(struct pattern *p, struct agx_str *rest)
 {
     char c = rest->ptr[0];
@@ -348,7 +348,7 @@ static bool read_line(struct pattern *p, struct agx_str rest)
     else
         add_token(p, ABOVE, 0);
     if (rest.len == 0)
-        return false; /* "/" alone: the root is no path of ours */
+        return false; /* "/" alone: the root is never matched */
     while (rest.len > 0) {
         if (take_word(&rest, AGX_STR("/**/")))
             add_token(p, ACROSS, 0);

@@ -1,17 +1,17 @@
 /*
- * ignore.h: which paths a list of patterns names: exclude patterns and the lines of a .gitignore.
+ * ignore.h: matches paths against a list of patterns: exclude patterns or a .gitignore.
  *
  * Both are dialects that existing clients know (agbox.md 6.5), each simpler than git's own:
  *
- *     globs       `*` and `?` stay within a component, `[a-z]`, `[^a-z]`, `\` takes the next
- *                 character as it is. Tried on the whole path and on its last component. A pattern
- *                 that is empty or malformed names nothing.
- *     .gitignore  a line each; `#` comments; `!` takes back (the last line that matches counts); a
- *                 leading `/` ties to the root, everything else floats; a trailing `/` names
- *                 directories alone; `*` stays within a component, `**` does not; `?` is itself.
- *                 What names a directory names everything beneath it.
+ *     globs       `*` and `?` stay within a component, `[a-z]`, `[^a-z]`, `\` escapes the next
+ *                 character. Matched against the whole path and its last component. An empty or
+ *                 malformed pattern matches nothing.
+ *     .gitignore  one pattern per line; `#` comments; `!` negates (the last match counts); a
+ *                 leading `/` anchors to the root, others match anywhere; a trailing `/` matches
+ *                 only directories; `*` stays within a component, `**` does not; `?` is literal.
+ *                 A pattern that matches a directory matches everything beneath it.
  *
- * A match takes time in proportion to the lengths of pattern and path, whatever the pattern.
+ * Matching takes time proportional to the lengths of pattern and path, whatever the pattern.
  */
 #ifndef AGX_CORE_IGNORE_H
 #define AGX_CORE_IGNORE_H
@@ -23,7 +23,7 @@ struct agx_ignore;
 int agx_ignore_new_globs(const struct agx_words *globs, struct agx_ignore **ret_ignore,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* The content of the file. -AGX_RESOURCE_EXHAUSTED past AGX_WORDS_MAX lines that count. */
+/* Parses the file's content. -AGX_RESOURCE_EXHAUSTED past AGX_WORDS_MAX patterns. */
 int agx_ignore_new_lines(struct agx_str content, struct agx_ignore **ret_ignore,
                          struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* imageref.c: reads names of images. */
+/* imageref.c: parses image names. */
 #include "core/imageref.h"
 
 #include "base/banned.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum {
-    NAME_MAX_BYTES = 255, /* of a path, as Docker has it; and of a registry */
+    NAME_MAX_BYTES = 255, /* of a path, as in Docker; and of a registry */
     TAG_MAX_BYTES = 128,
     ID_HEX = 64,
     DIGEST_HEX_MIN = 32,
@@ -71,7 +71,7 @@ static bool is_path(struct agx_str s)
     return true;
 }
 
-/* A host, with a port or none; an address of IPv6 in brackets. */
+/* A host with an optional port; an IPv6 address in brackets. */
 static bool is_registry(struct agx_str s)
 {
     size_t host = s.len > 0 && s.ptr[0] == '[' ? agx_str_find(s, ']') + 1 : agx_str_find(s, ':');
@@ -98,7 +98,7 @@ static bool is_digest(struct agx_str s)
            s.len - colon - 1 >= DIGEST_HEX_MIN && is_hex(agx_str_skip(s, colon + 1));
 }
 
-/* "sha256:" and 64 digits, or these alone: never a name, to Docker either. */
+/* "sha256:" and 64 digits, or only the digits: never a name, as in Docker. */
 static bool is_id(struct agx_str s)
 {
     if (agx_str_starts(s, AGX_STR("sha256:")))
@@ -133,7 +133,7 @@ static int take_name(struct agx_imageref *r, struct agx_str text, struct agx_str
     bool is_short = is_hub && agx_str_find(path, '/') == path.len;
 
     if (has_registry && (!is_registry(first) || first.len > NAME_MAX_BYTES))
-        return bad(text, "its registry is no host", err);
+        return bad(text, "its registry is not a host", err);
     if (!is_path(path))
         return bad(text, "names have lower case letters, digits, and '.', '_', '-' between them",
                    err);
@@ -146,7 +146,7 @@ static int take_name(struct agx_imageref *r, struct agx_str text, struct agx_str
     return set(&r->registry, is_hub ? AGX_STR("docker.io") : first, err);
 }
 
-/* Where the colon of a tag stands, or name.len: behind the last '/', for a port has one too. */
+/* The position of a tag's colon, or name.len: after the last '/', as a port has a colon too. */
 static size_t find_tag(struct agx_str name)
 {
     for (size_t i = name.len; i > 0 && name.ptr[i - 1] != '/'; i--)
@@ -162,12 +162,12 @@ static int parse(struct agx_imageref *r, struct agx_str text, struct agx_error *
     size_t colon = find_tag(name);
 
     if (text.len == 0)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "an image has no name");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the image name is empty");
     if (is_id(text))
         return set(&r->id, text, err);
     if (at < text.len) {
         if (!is_digest(agx_str_skip(text, at + 1)))
-            return bad(text, "what follows '@' is no digest", err);
+            return bad(text, "the text after '@' is not a digest", err);
         if (set(&r->digest, agx_str_skip(text, at + 1), err) < 0)
             return -AGX_RESOURCE_EXHAUSTED;
     }
@@ -175,7 +175,7 @@ static int parse(struct agx_imageref *r, struct agx_str text, struct agx_error *
         tag = agx_str_skip(name, colon + 1);
         name.len = colon;
         if (!is_word(tag, "_.-") || tag.len > TAG_MAX_BYTES || strchr(".-", tag.ptr[0]))
-            return bad(text, "what follows ':' is no tag", err);
+            return bad(text, "the text after ':' is not a tag", err);
     } else if (!r->digest) {
         tag = AGX_STR("latest");
     }

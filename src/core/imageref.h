@@ -1,7 +1,7 @@
 /*
- * imageref.h: names of images as people write them: "python", "python:3.11",
- * "registry:5000/team/tool@sha256:...". A name without a registry is one of Docker Hub's, and one
- * without tag and digest is the latest.
+ * imageref.h: image names as users write them: "python", "python:3.11",
+ * "registry:5000/team/tool@sha256:...". The default registry is Docker Hub; without tag and digest
+ * the name means the tag "latest".
  */
 #ifndef AGX_CORE_IMAGEREF_H
 #define AGX_CORE_IMAGEREF_H
@@ -12,17 +12,17 @@ struct agx_imageref {
     char *registry; /* "docker.io", "registry:5000" */
     char *path;     /* "library/python", "team/tool" */
     char *tag;      /* NULL: a digest, or an id */
-    char *digest;   /* "sha256:..."; it counts more than the tag. NULL: none */
-    char *id;       /* the image's own id: found at the engine only; the others are NULL */
+    char *digest;   /* "sha256:..."; takes precedence over the tag. NULL: none */
+    char *id;       /* the image's own id, for an engine only; the others are NULL */
 };
 
-/* -AGX_INVALID_ARGUMENT for text that is no such name, with what is wrong. `r` is overwritten, and
- * there is nothing to free on failure. */
+/* -AGX_INVALID_ARGUMENT with the reason for text that is not an image name. `r` is overwritten; on
+ * failure there is nothing to free. */
 int agx_imageref_parse(struct agx_imageref *r, struct agx_str text,
                        struct agx_error **err) AGX_MUST_CHECK;
 
-/* The whole name in the one form that all its spellings have: "docker.io/library/python:latest".
- * Owned; NULL when there is no memory. */
+/* The whole name in canonical form: "docker.io/library/python:latest". Owned; NULL without memory.
+ */
 char *agx_imageref_text(const struct agx_imageref *r);
 
 /* Accepts NULL. */

@@ -1,4 +1,4 @@
-/* label.c: both sides are sorted, so that one pass over them is enough. */
+/* label.c: both sides are sorted, so one pass is enough. */
 #include "core/label.h"
 
 #include "base/banned.h"

@@ -27,8 +27,8 @@ int agx_member_words(const json_t *object, const char *key, struct agx_words *re
         const json_t *word = json_array_get(list, i);
 
         if (!json_is_string(word))
-            return agx_error_set(err, AGX_INVALID_ARGUMENT, "member '%s' has what is no string",
-                                 key);
+            return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                                 "member '%s' has a value that is not a string", key);
         r = agx_words_add(ret, agx_str_from(json_string_value(word)), err);
     }
     return r;

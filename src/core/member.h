@@ -1,6 +1,6 @@
 /*
- * member.h: members of JSON objects that may be missing, or null, as strings of our own. What is
- * missing leaves *ret as it is. -AGX_INVALID_ARGUMENT names a member of another type.
+ * member.h: optional fields of JSON objects, as owned strings. A missing or null field leaves *ret
+ * unchanged. -AGX_INVALID_ARGUMENT for a field of another type, with its name.
  *
  * Link with dep_json; the rest of core needs no library for it.
  */
@@ -12,7 +12,7 @@
 
 int agx_member_text(const json_t *object, const char *key, char **ret,
                     struct agx_error **err) AGX_MUST_CHECK;
-/* Adds to the list, also what comes before a failure. */
+/* Appends to the list; after a failure it has the strings before the bad one. */
 int agx_member_words(const json_t *object, const char *key, struct agx_words *ret,
                      struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,10 +1,10 @@
-/* pairs.c: a sorted array: few pairs, read far more often than changed, and stable in order. */
+/* pairs.c: a sorted array, since pairs are few and read far more often than changed. */
 #include "core/pairs.h"
 
 #include "base/limits.h"
 #include "base/banned.h"
 
-/* Where the key is, or where it would be. */
+/* The index of the key, or where to insert it. */
 static size_t find(const struct agx_pairs *p, struct agx_str key, bool *ret_found)
 {
     size_t low = 0, high = p->len;

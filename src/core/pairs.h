@@ -1,4 +1,4 @@
-/* pairs.h: a small map from strings to strings, in the order of its keys: labels, environments. */
+/* pairs.h: a small map from strings to strings, sorted by key: labels, environments. */
 #ifndef AGX_CORE_PAIRS_H
 #define AGX_CORE_PAIRS_H
 
@@ -9,17 +9,17 @@ struct agx_pair {
 };
 
 struct agx_pairs {
-    struct agx_pair *items; /* keys ascend, and each is there once */
+    struct agx_pair *items; /* sorted by key, without duplicates */
     size_t len;
 };
 
-/* Adds the key or gives it another value. -AGX_RESOURCE_EXHAUSTED past AGX_PAIRS_MAX. */
+/* Adds the key or replaces its value. -AGX_RESOURCE_EXHAUSTED past AGX_PAIRS_MAX. */
 int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
                   struct agx_error **err) AGX_MUST_CHECK;
-/* Borrowed until the pairs change; NULL when the key is not there. */
+/* Borrowed until the pairs change; NULL without the key. */
 const char *agx_pairs_get(const struct agx_pairs *p, const char *key);
 bool agx_pairs_eq(const struct agx_pairs *a, const struct agx_pairs *b);
-/* Sets every pair of `over` in `p`: where both have a key, `over` wins. */
+/* Sets every pair of `over` in `p`; for keys in both, `over` wins. */
 int agx_pairs_merge(struct agx_pairs *p, const struct agx_pairs *over,
                     struct agx_error **err) AGX_MUST_CHECK;
 /* Empties it. Accepts NULL. */

@@ -1,4 +1,4 @@
-/* pull.h: how far the pull of an image is. It is told while it goes on and kept nowhere. */
+/* pull.h: the progress of an image pull. It is reported to clients and stored nowhere. */
 #ifndef AGX_CORE_PULL_H
 #define AGX_CORE_PULL_H
 

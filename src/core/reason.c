@@ -1,4 +1,4 @@
-/* reason.c: one row for each reason; the words are those that existing clients show. */
+/* reason.c: one row for each reason; existing clients show these texts. */
 #include "core/reason.h"
 
 #include "base/banned.h"

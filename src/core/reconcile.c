@@ -10,7 +10,7 @@
 /* clang-format on */
 
 static const enum agx_recovery recovery[AGX_PHASE_COUNT][AGX_SEEN_COUNT] = {
-    /* Objects with our mark and no record: from a create whose record was never stored. */
+    /* Objects with our mark but no record: from a create whose record was never stored. */
     [AGX_PHASE_ABSENT] = {
         [AGX_SEEN_UNKNOWN] = AGX_RECOVERY_KEEP,
         [AGX_SEEN_MISSING] = AGX_RECOVERY_KEEP,
@@ -70,7 +70,7 @@ struct agx_recovery_plan agx_reconcile_start(enum agx_phase stored, enum agx_see
 {
     struct agx_recovery_plan plan = { .action = recovery[stored][seen] };
 
-    /* Where a main process would be removed, so is what is left without one. */
+    /* Where a main process would be removed, remove also what is left without one. */
     if (seen == AGX_SEEN_MISSING && remains &&
         recovery[stored][AGX_SEEN_EXITED] == AGX_RECOVERY_REMOVE)
         plan.action = AGX_RECOVERY_REMOVE;
@@ -144,7 +144,7 @@ struct agx_watch_verdict agx_watch_look(struct agx_watch *w, const struct agx_wa
             w->up = true;
             w->up_ms = now_ms;
         }
-        /* A short run keeps the window: what dies every few seconds is a crash loop too. */
+        /* A short run does not reset the window: dying every few seconds is a crash loop too. */
         w->retry_set = false;
         if (now_ms - w->up_ms >= config->stable_ms)
             *w = (struct agx_watch){ .up = true, .up_ms = w->up_ms };

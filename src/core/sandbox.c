@@ -1,8 +1,8 @@
 /*
- * sandbox.c: carries out what the table says.
+ * sandbox.c: executes the table.
  *
- * A step first makes everything that can fail (the event, copies of texts) and only then touches
- * the record, so that a failed step has changed nothing.
+ * A step first does everything that can fail (the event, copies of texts) and only then changes the
+ * record, so a failed step has changed nothing.
  */
 #include "core/sandbox.h"
 
@@ -153,8 +153,8 @@ static bool is_report(enum agx_on on)
     return on == AGX_ON_BEGUN || on == AGX_ON_DONE || on == AGX_ON_FAILED;
 }
 
-/* The cell that counts, or NULL: the report of an operation that does not run, or that was
- * overtaken.
+/* The applicable cell, or NULL for the report of an operation that is not running or no longer
+ * wanted.
  */
 static const struct agx_cell *find_cell(const struct agx_life *l,
                                         const struct agx_sandbox_input *in)
@@ -171,7 +171,7 @@ bool agx_sandbox_ends_execs(const struct agx_sandbox *sb, const struct agx_sandb
     return c && (c->flags & AGX_CELL_ENDS_EXECS);
 }
 
-/* Has it been reported already, or is there nothing of that name? */
+/* Was this reported before, or is there no such companion? */
 static bool is_old_news(const struct agx_life *l, const struct agx_cell *c, size_t companion)
 {
     switch (c->event) {
@@ -198,7 +198,7 @@ static int make_event(const struct agx_sandbox *sb, const struct agx_cell *c,
                            .occurred_at_ns = in->now.wall_ns };
     int r;
 
-    /* The one sandbox event that leaves the state open: it is READY until the stop has finished. */
+    /* Only this event has no state: the sandbox stays READY until the stop has finished. */
     if (c->event != AGX_EVENT_SANDBOX_STOP_REQUESTED)
         e.state = agx_phase_state(to);
     switch (c->event) {
@@ -229,7 +229,7 @@ static int make_event(const struct agx_sandbox *sb, const struct agx_cell *c,
     return r;
 }
 
-/* Starts what is wanted, or tells what runs instead of it to end. */
+/* Starts the wanted operation, or cancels another one that runs. */
 static void drive(struct agx_life *l, struct agx_sandbox_output *out)
 {
     if (l->running == AGX_DO_NONE)
@@ -238,7 +238,7 @@ static void drive(struct agx_life *l, struct agx_sandbox_output *out)
         out->cancel = true;
 }
 
-/* The texts of FAILED belong to the record while it is in that state, and to no other. */
+/* The record has error texts only while it is FAILED. */
 static int enter_state(struct agx_life *l, enum agx_state to, const struct agx_event *e,
                        const struct agx_stamp *now, struct agx_error **err)
 {
@@ -281,7 +281,7 @@ static void move(struct agx_life *l, const struct agx_cell *c, const struct agx_
     l->op = c->op;
 }
 
-/* The steps that leave a mark: MOVE and REPORT. */
+/* The steps that change the record: MOVE and REPORT. */
 static int apply(struct agx_sandbox *sb, const struct agx_cell *c,
                  const struct agx_sandbox_input *in, struct agx_sandbox_output *out,
                  struct agx_error **err)
@@ -292,7 +292,7 @@ static int apply(struct agx_sandbox *sb, const struct agx_cell *c,
 
     if ((c->flags & AGX_CELL_ENDS_EXECS) && l->active_execs > 0)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the execs of sandbox '%s' have to end first", sb->id);
+                             "the execs of sandbox '%s' must end first", sb->id);
     out->changed = c->event != AGX_EVENT_NONE || (moves && (c->to != l->phase || c->op != l->op));
     if (c->event != AGX_EVENT_NONE) {
         r = make_event(sb, c, in, &out->event, err);
@@ -326,7 +326,7 @@ int agx_sandbox_step(struct agx_sandbox *sb, const struct agx_sandbox_input *in,
 
     *out = (struct agx_sandbox_output){ 0 };
     if (!c) {
-        /* Overtaken: that it has ended is all that counts. */
+        /* No longer wanted: it only matters that it has ended. */
         if (in->on != AGX_ON_BEGUN && in->op != AGX_DO_NONE && in->op == sb->life.running) {
             sb->life.running = AGX_DO_NONE;
             drive(&sb->life, out);

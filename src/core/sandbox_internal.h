@@ -5,17 +5,17 @@
 #include "core/sandbox.h"
 
 enum agx_verdict {
-    AGX_VERDICT_MISSING, /* no cell may be so: the table is total */
-    AGX_VERDICT_IGNORE,  /* of no effect here */
+    AGX_VERDICT_MISSING, /* must not occur: the table is total */
+    AGX_VERDICT_IGNORE,  /* no effect here */
     AGX_VERDICT_ACCEPT,  /* a request that has nothing left to do */
     AGX_VERDICT_REFUSE,
     AGX_VERDICT_MOVE,
     AGX_VERDICT_REPORT,  /* an event, and the phase stays */
-    AGX_VERDICT_RESTART, /* what was wanted is started again */
+    AGX_VERDICT_RESTART, /* start the wanted operation again */
 };
 
 enum {
-    AGX_CELL_ENDS_EXECS = 1 << 0, /* no process outlives this */
+    AGX_CELL_ENDS_EXECS = 1 << 0, /* this ends all processes */
     AGX_CELL_IF_QUIET = 1 << 1,   /* only while no exec is active */
     AGX_CELL_IDLE_FROM = 1 << 2,  /* the idle clock starts again */
 };
@@ -23,11 +23,11 @@ enum {
 struct agx_cell {
     enum agx_verdict verdict;
     enum agx_phase to;
-    enum agx_do op; /* what the new phase wants done */
+    enum agx_do op; /* the operation that the new phase wants */
     enum agx_event_type event;
     enum agx_reason reason;
-    enum agx_cause cause;   /* becomes the record's; NONE: stays */
-    const char *error_code; /* of a failure that brings none */
+    enum agx_cause cause;   /* the record's new cause; NONE: unchanged */
+    const char *error_code; /* the default code of a failure */
     unsigned flags;
 };
 

@@ -2,8 +2,8 @@
  * sandbox_table.c: every phase, every input. Read a block as: "while CREATING, on ... this
  * happens".
  *
- * An input that reports on an operation (BEGUN, DONE, FAILED) gets here only when it is the
- * operation that the phase wants; what was overtaken never does (sandbox.c).
+ * Reports of an operation (BEGUN, DONE, FAILED) get here only if the phase wants that operation;
+ * reports of outdated operations do not (sandbox.c).
  */
 #include "core/sandbox_internal.h"
 
@@ -53,7 +53,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_BEGUN] = REPORT(SANDBOX_PREPARING),
         [AGX_ON_DONE] = MOVE(READY, TELL(READY), .flags = AGX_CELL_IDLE_FROM),
         [AGX_ON_FAILED] = MOVE(FAILED, FAIL(CREATE)), /* the backend undid its own steps */
-        [AGX_ON_DIED] = IGNORE,                       /* the create will tell */
+        [AGX_ON_DIED] = IGNORE,                       /* the create will report it */
         [AGX_ON_REVIVE] = IGNORE,
         [AGX_ON_HALT] = IGNORE,
         [AGX_ON_COMPANION_READY] = REPORT(COMPANION_READY),
@@ -68,7 +68,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_RESUME] = REFUSE(NOT_STOPPED),
         [AGX_ON_DELETE] = DELETE_FOR(DELETE_REQUESTED),
         [AGX_ON_EXEC] = REFUSE(NOT_READY),
-        [AGX_ON_BEGUN] = IGNORE, /* there is no PREPARING on a resume */
+        [AGX_ON_BEGUN] = IGNORE, /* a resume has no PREPARING */
         [AGX_ON_DONE] = MOVE(READY, TELL(READY), .flags = AGX_CELL_IDLE_FROM),
         [AGX_ON_FAILED] = MOVE(FAILED, FAIL(RESUME), DO(HALT)), /* parts of it may have started */
         [AGX_ON_DIED] = IGNORE,
@@ -88,7 +88,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_EXEC] = ACCEPT,
         [AGX_ON_BEGUN] = IGNORE,
         [AGX_ON_DONE] = MOVE(READY),   /* the main process runs again */
-        [AGX_ON_FAILED] = MOVE(READY), /* reconcile.h tries again, or gives up with DIED */
+        [AGX_ON_FAILED] = MOVE(READY), /* reconcile.h retries, or gives up with DIED */
         [AGX_ON_DIED] = MOVE(FAILED, FAIL(NOT_RUNNING), DO(HALT), .flags = AGX_CELL_ENDS_EXECS),
         [AGX_ON_REVIVE] = MOVE(READY, DO(REVIVE)),
         [AGX_ON_HALT] = IGNORE,
@@ -96,7 +96,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_COMPANION_FAILED] = REPORT(COMPANION_FAILED),
         [AGX_ON_IDLE] = STOP_FOR(IDLE_TTL, AGX_CELL_IF_QUIET),
         [AGX_ON_CLEANUP] = IGNORE,
-        [AGX_ON_RESTART] = MOVE(READY), /* what runs is looked at first */
+        [AGX_ON_RESTART] = MOVE(READY), /* first find out what runs */
     },
     [AGX_PHASE_STOPPING] = {
         [AGX_ON_CREATE] = REFUSE(ID_ALREADY_EXISTS),
@@ -107,7 +107,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_BEGUN] = IGNORE,
         [AGX_ON_DONE] = MOVE(STOPPED, TELL(STOPPED), .flags = AGX_CELL_ENDS_EXECS),
         [AGX_ON_FAILED] = MOVE(FAILED, FAIL(STOP)),
-        [AGX_ON_DIED] = IGNORE, /* what is gone counts as stopped */
+        [AGX_ON_DIED] = IGNORE, /* a missing sandbox counts as stopped */
         [AGX_ON_REVIVE] = IGNORE,
         [AGX_ON_HALT] = IGNORE,
         [AGX_ON_COMPANION_READY] = IGNORE,
@@ -123,7 +123,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_DELETE] = DELETE_FOR(DELETE_REQUESTED),
         [AGX_ON_EXEC] = REFUSE(NOT_READY),
         [AGX_ON_BEGUN] = IGNORE,
-        [AGX_ON_DONE] = MOVE(STOPPED), /* halted; looked at again when the daemon starts */
+        [AGX_ON_DONE] = MOVE(STOPPED), /* halted; checked again at the daemon's start */
         [AGX_ON_FAILED] = MOVE(STOPPED),
         [AGX_ON_DIED] = MOVE(FAILED, FAIL(NOT_RUNNING)),
         [AGX_ON_REVIVE] = IGNORE,
@@ -141,7 +141,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_DELETE] = DELETE_FOR(DELETE_REQUESTED),
         [AGX_ON_EXEC] = REFUSE(NOT_READY),
         [AGX_ON_BEGUN] = IGNORE,
-        [AGX_ON_DONE] = MOVE(FAILED, .flags = AGX_CELL_ENDS_EXECS), /* halted, kept for a look */
+        [AGX_ON_DONE] = MOVE(FAILED, .flags = AGX_CELL_ENDS_EXECS), /* halted, kept to inspect */
         [AGX_ON_FAILED] = MOVE(FAILED),                             /* one failure is reported */
         [AGX_ON_DIED] = IGNORE,
         [AGX_ON_REVIVE] = IGNORE,
@@ -149,7 +149,7 @@ const struct agx_cell agx_sandbox_table[AGX_PHASE_COUNT][AGX_ON_COUNT] = {
         [AGX_ON_COMPANION_READY] = IGNORE,
         [AGX_ON_COMPANION_FAILED] = IGNORE,
         [AGX_ON_IDLE] = IGNORE,
-        [AGX_ON_CLEANUP] = IGNORE, /* never by itself: somebody may want to see why */
+        [AGX_ON_CLEANUP] = IGNORE, /* not automatically: a user may want to inspect it */
         [AGX_ON_RESTART] = RESTART,
     },
     [AGX_PHASE_DELETING] = {

@@ -1,4 +1,4 @@
-/* spec.c: specs as data: made, copied, joined. What is allowed in one: spec_check.c. */
+/* spec.c: makes, copies and merges specs. spec_check.c validates them. */
 #include "core/spec.h"
 
 #include "base/limits.h"
@@ -143,7 +143,7 @@ int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret, struc
     return 0;
 }
 
-/* A set value replaces, an absent one leaves what is there. */
+/* A set value replaces; an absent one has no effect. */
 static int override(char **slot, const char *value, struct agx_error **err)
 {
     return value ? agx_text_set(slot, value, err) : 0;
@@ -240,7 +240,7 @@ static int append_words(struct agx_words *to, const struct agx_words *from, bool
     return r;
 }
 
-/* Everything but builtin_tools, where copying and joining differ. */
+/* Everything except builtin_tools, where copying and merging differ. */
 static int lay_over(struct agx_spec *to, const struct agx_spec *from, struct agx_error **err)
 {
     int r;
@@ -281,7 +281,7 @@ int agx_spec_merge(struct agx_spec *base, const struct agx_spec *over, struct ag
     struct agx_words tools = { 0 };
     int r = lay_over(base, over, err);
 
-    /* Once each, those that the base itself names twice too. */
+    /* Removes duplicates, also those within the base. */
     if (r == 0 && (r = append_words(&tools, &base->builtin_tools, true, err)) == 0)
         r = append_words(&tools, &over->builtin_tools, true, err);
     if (r < 0) {
@@ -315,7 +315,7 @@ int64_t agx_healthcheck_budget_ns(const struct agx_healthcheck *h)
     int64_t retries = h->retries > 0 ? AGX_MIN((int64_t)h->retries, 300) : 3;
     int64_t total = AGX_MAX(interval, timeout) * (retries + 1);
 
-    /* No term is above the cap, so that no sum here overflows. */
+    /* No term exceeds the cap, so no sum here overflows. */
     if (start > 0)
         total += start + AGX_MAX(start_interval, timeout);
     return AGX_MIN(total, cap);

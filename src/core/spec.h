@@ -1,8 +1,8 @@
 /*
- * spec.h: what a sandbox is to be: the request's create_spec, a YAML file, or both joined.
+ * spec.h: what a sandbox should be: the request's create_spec, a YAML file, or both merged.
  *
- * A spec is plain data that it owns. agx_spec_accept() turns one from outside into one that may be
- * stored; after that it never changes.
+ * A spec is plain data that owns its strings. agx_spec_accept() validates a foreign spec, which may
+ * then be stored and never changes again.
  */
 #ifndef AGX_CORE_SPEC_H
 #define AGX_CORE_SPEC_H
@@ -11,12 +11,12 @@
 
 #include <stdint.h>
 
-/* A duration that is not there, unlike one of zero. */
+/* An absent duration, as opposed to zero. */
 #define AGX_NS_UNSET INT64_MIN
 
-/* What a writable mount has of the setuid and setgid bits of files. */
+/* Whether files in a writable mount may have setuid and setgid bits. */
 enum agx_suid {
-    AGX_SUID_DENY,  /* none is set */
+    AGX_SUID_DENY,  /* they cannot be set */
     AGX_SUID_ALLOW, /* as anywhere in the sandbox */
     AGX_SUID_COUNT,
 };
@@ -32,7 +32,7 @@ struct agx_copy {
     struct agx_words exclude_patterns;
 };
 
-/* The numbers are those of the wire; the spec may hold others until it was accepted. */
+/* The numbers of the wire; an unaccepted spec may hold others. */
 enum agx_protocol { AGX_PROTOCOL_TCP, AGX_PROTOCOL_UDP, AGX_PROTOCOL_SCTP, AGX_PROTOCOL_COUNT };
 
 struct agx_port {
@@ -41,13 +41,13 @@ struct agx_port {
 };
 
 struct agx_healthcheck {
-    bool set; /* false: there is none, and the rest is empty */
+    bool set; /* false: no healthcheck, and the rest is empty */
     struct agx_words test;
     int64_t interval_ns, timeout_ns, start_period_ns, start_interval_ns; /* or AGX_NS_UNSET */
     uint32_t retries;                                                    /* 0: not set */
 };
 
-/* As people write them; agx_limits_parse() has the numbers. */
+/* As users write them; agx_limits_parse() gives the numbers. */
 struct agx_limit_texts {
     char *cpu, *memory, *disk; /* NULL: no limit */
 };
@@ -61,11 +61,11 @@ struct agx_companion {
     struct agx_limit_texts limits;
 };
 
-/* How much of the network a sandbox sees. */
+/* A sandbox's network access. */
 enum agx_network {
-    AGX_NETWORK_NAT,    /* outbound, but for the host and other sandboxes */
-    AGX_NETWORK_NONE,   /* loopback alone */
-    AGX_NETWORK_EGRESS, /* only what `egress` names */
+    AGX_NETWORK_NAT,    /* outbound, except the host and other sandboxes */
+    AGX_NETWORK_NONE,   /* only loopback */
+    AGX_NETWORK_EGRESS, /* only the entries of `egress` */
     AGX_NETWORK_COUNT,
 };
 
@@ -90,23 +90,23 @@ struct agx_spec {
     struct agx_words egress; /* see core/egress.h */
 };
 
-/* The numbers of limits; 0: no limit. */
+/* Parsed limits; 0: no limit. */
 struct agx_limits {
     int64_t cpu_millicores, memory_bytes, disk_bytes;
 };
 
 void agx_spec_init(struct agx_spec *s);
-/* Also for a half-built one; empty afterwards, as after init. Accepts NULL. */
+/* Also for a half-built spec; empty afterwards, as after init. Accepts NULL. */
 void agx_spec_done(struct agx_spec *s);
-/* `to` is overwritten; nothing is to be freed on failure. */
+/* `to` is overwritten; on failure there is nothing to free. */
 int agx_spec_copy(struct agx_spec *to, const struct agx_spec *from,
                   struct agx_error **err) AGX_MUST_CHECK;
 
-/* Has it a writable mount where setuid bits are not allowed? */
+/* Does it have a writable mount where setuid bits are not allowed? */
 bool agx_spec_needs_suid_guard(const struct agx_spec *s);
 
-/* Each adds an element with nothing in it; *ret is borrowed until the next add.
- * -AGX_INVALID_ARGUMENT past AGX_SPEC_ITEMS_MAX. */
+/* Each adds an empty element; *ret is borrowed until the next add. -AGX_INVALID_ARGUMENT past
+ * AGX_SPEC_ITEMS_MAX. */
 int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret,
                        struct agx_error **err) AGX_MUST_CHECK;
 int agx_spec_add_copy(struct agx_spec *s, struct agx_copy **ret,
@@ -116,20 +116,20 @@ int agx_spec_add_port(struct agx_spec *s, struct agx_port **ret,
 int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret,
                            struct agx_error **err) AGX_MUST_CHECK;
 
-/* For one that outlives its spec. `to` holds nothing yet; after a failure it is only to be done. */
+/* For a copy that outlives its spec. `to` is empty; after a failure only free it. */
 int agx_companion_copy(struct agx_companion *to, const struct agx_companion *from,
                        struct agx_error **err) AGX_MUST_CHECK;
 void agx_companion_done(struct agx_companion *c);
 
 /*
- * Lays `over` (the request) on `base` (the YAML file): values that are set replace, maps join with
- * `over` winning, lists are appended, tools named twice count once, a command replaces the whole.
- * On failure `base` is good for nothing but agx_spec_done().
+ * Merges `over` (the request) into `base` (the YAML file): set values replace, maps are joined with
+ * `over` winning, lists are appended, duplicate tools are removed, a command replaces the whole
+ * one. After a failure only agx_spec_done() may be called on `base`.
  */
 int agx_spec_merge(struct agx_spec *base, const struct agx_spec *over,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* What a path names on the host, by lstat(2). */
+/* The kind of a host path, by lstat(2). */
 enum agx_path_kind {
     AGX_PATH_FILE,
     AGX_PATH_DIRECTORY,
@@ -138,25 +138,25 @@ enum agx_path_kind {
     AGX_PATH_OTHER,
 };
 
-/* What acceptance must know of the host: core itself looks at nothing. */
+/* Host facts for agx_spec_accept(): core itself does no I/O. */
 struct agx_spec_host {
-    const char *home;         /* of "~" in sources; absolute */
-    const char *sandbox_home; /* of "~" in targets; absolute */
-    /* Looks without following a symlink at the end. A failure's message becomes part of ours. */
+    const char *home;         /* for "~" in sources; absolute */
+    const char *sandbox_home; /* for "~" in targets; absolute */
+    /* Does not follow a symlink at the end. On failure its message becomes part of ours. */
     int (*look)(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err);
     void *user;
     bool whole_tools; /* builtin tools have no parts (core/tool.h) */
 };
 
 /*
- * All checks, in the order that clients know; the first that fails is the error
- * (-AGX_INVALID_ARGUMENT). Paths come out absolute, without "~", "." and "..". The spec is good
- * for nothing but agx_spec_done() after a failure.
+ * All checks, in the order that clients rely on; the first failure is the error
+ * (-AGX_INVALID_ARGUMENT). Makes paths absolute, without "~", "." and "..". After a failure only
+ * agx_spec_done() may be called.
  */
 int agx_spec_accept(struct agx_spec *s, const struct agx_spec_host *host,
                     struct agx_error **err) AGX_MUST_CHECK;
 
-/* `field` is the path of what has the limits in messages: "", or "companion_containers[db].". */
+/* `field` is the prefix of field names in messages: "", or "companion_containers[db].". */
 int agx_limits_parse(const struct agx_limit_texts *texts, const char *field, struct agx_limits *ret,
                      struct agx_error **err) AGX_MUST_CHECK;
 
@@ -164,8 +164,8 @@ int agx_limits_parse(const struct agx_limit_texts *texts, const char *field, str
 const char *agx_protocol_name(enum agx_protocol p);
 
 /*
- * How long a companion has from its start to become healthy before its post-start commands are
- * given up, by its healthcheck.
+ * How long a companion may take from its start to become healthy, by its healthcheck, before its
+ * post-start commands are given up.
  */
 int64_t agx_healthcheck_budget_ns(const struct agx_healthcheck *h);
 

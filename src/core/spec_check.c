@@ -1,8 +1,8 @@
 /*
- * spec_check.c: what may be in a spec.
+ * spec_check.c: validates specs.
  *
- * The order of the checks and their words are part of the contract: clients show the first failure,
- * and each function here is one step of that order.
+ * The order and the texts of the checks are part of the contract: clients show the first failure.
+ * Each function here is one step of that order.
  */
 #include "core/spec.h"
 
@@ -35,7 +35,7 @@ static int check_scalars(const struct agx_spec *s, struct agx_error **err)
     return 0;
 }
 
-/* "~name/...": whose home that is, only the host's password file could tell. */
+/* "~name/...": only the host's passwd file knows that home. */
 static bool names_other_home(const char *path)
 {
     return path && path[0] == '~' && path[1] != '\0' && path[1] != '/';
@@ -71,7 +71,7 @@ int agx_spec_clean_path(const char *path, char **ret, struct agx_error **err)
     return 0;
 }
 
-/* Replaces *slot, which is absolute or begins with "~", by its clean form. */
+/* Replaces *slot, which is absolute or begins with "~", with its clean form. */
 static int expand(char **slot, const char *home, struct agx_error **err)
 {
     _cleanup_free_ char *joined = NULL;
@@ -133,7 +133,7 @@ static int check_target(const struct agx_spec *s, const char *what, char **targe
         return invalid(err, "%s target must be absolute: %s", what, *target);
     if ((r = expand(target, host->sandbox_home, err)) < 0)
         return r;
-    /* Everything in front of this one was checked, and its target is clean. */
+    /* All earlier ones were checked, and their targets are clean. */
     for (size_t i = 0; i < s->mounts_len && target != &s->mounts[i].target; i++)
         if (agx_text_eq(s->mounts[i].target, *target))
             return invalid(err, "conflicting target %s between mount and %s", *target, what);
@@ -283,7 +283,7 @@ static int check_companions(const struct agx_spec *s, struct agx_error **err)
     return 0;
 }
 
-/* One limit: what is wrong stands behind the field's path and the text itself. */
+/* Parses one limit; a message has the field's path, the text and the reason. */
 static int parse_limit(int (*parse)(struct agx_str, int64_t *, struct agx_error **),
                        const char *text, const char *field, const char *name, int64_t *ret,
                        struct agx_error **err)
@@ -342,7 +342,7 @@ static int check_tools(const struct agx_spec *s, bool whole, struct agx_error **
     return r;
 }
 
-/* Ours; last, so that none of the others comes later than clients expect. */
+/* Our own checks come last, so that the others keep the order that clients expect. */
 static int check_network(const struct agx_spec *s, struct agx_error **err)
 {
     if (s->network < 0 || s->network >= AGX_NETWORK_COUNT)

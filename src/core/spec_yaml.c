@@ -1,4 +1,4 @@
-/* spec_yaml.c: each kind of mapping is a table of its keys; one function reads them all. */
+/* spec_yaml.c: each kind of mapping has a table of its keys; one function reads them all. */
 #include "core/spec_yaml.h"
 
 #include "base/duration.h"
@@ -9,12 +9,12 @@
 
 #include <stddef.h>
 
-#define TEXT_MAX 200 /* of the file's own words in a message */
+#define TEXT_MAX 200 /* of text quoted from the file in a message */
 
 struct reader {
     struct agx_yaml_walk walk;
     struct agx_spec *spec;
-    char field[256]; /* in front of a command's messages: "", "companion_containers[db]." */
+    char field[256]; /* prefix of a command's messages: "", "companion_containers[db]." */
 };
 
 typedef int (*read_fn)(struct reader *r, const struct agx_yaml_node *n, void *to);
@@ -22,7 +22,7 @@ typedef int (*read_fn)(struct reader *r, const struct agx_yaml_node *n, void *to
 struct field {
     const char *key;
     read_fn read;
-    size_t offset; /* of what it is read into, in the struct of the table */
+    size_t offset; /* of the target field, in the struct of the table */
 };
 
 static int read_fields(struct reader *r, const struct agx_yaml_node *n, const struct field *fields,
@@ -40,7 +40,7 @@ static int read_fields(struct reader *r, const struct agx_yaml_node *n, const st
         if (f == count)
             return agx_error_set(r->walk.err, AGX_INVALID_ARGUMENT, "line %u: field %.*s not found",
                                  e.items[i].key->line, agx_text_cut(key, TEXT_MAX), key.ptr);
-        if (!agx_yaml_is_null(r->walk.y, e.items[i].value)) /* null: as if it were not there */
+        if (!agx_yaml_is_null(r->walk.y, e.items[i].value)) /* null counts as absent */
             rc = fields[f].read(r, e.items[i].value, (char *)to + fields[f].offset);
     }
     return rc;
@@ -48,7 +48,7 @@ static int read_fields(struct reader *r, const struct agx_yaml_node *n, const st
 
 #define READ_FIELDS(r, n, fields, to) read_fields((r), (n), (fields), AGX_ARRAY_LEN(fields), (to))
 
-/* A scalar's characters, whatever they would mean elsewhere: "2" and "true" are texts here. */
+/* A scalar's characters as text, also for "2" and "true". */
 static int scalar_text(struct reader *r, const struct agx_yaml_node *n, struct agx_str *ret)
 {
     if (n->kind != AGX_YAML_SCALAR)
@@ -99,7 +99,7 @@ static int read_duration(struct reader *r, const struct agx_yaml_node *n, void *
     return rc;
 }
 
-/* One word of several: protocol, network. */
+/* Reads one of several words: protocol, network. */
 static int read_choice(struct reader *r, const struct agx_yaml_node *n, const char *const *names,
                        int32_t count, int32_t *to)
 {
@@ -374,8 +374,8 @@ int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes, struct agx_er
     return 0;
 }
 
-/* Without a file the request stands as it is: tools named twice are forgiven only where two lists
- * were joined. */
+/* Without a file the request is used unchanged: duplicate tools are only tolerated after a merge.
+ */
 static int join(struct agx_spec *spec, struct agx_str yaml, const struct agx_spec *create,
                 struct agx_error **err)
 {

@@ -1,8 +1,8 @@
 /*
- * stamp.h: a moment, kept so that a span from it can be measured even after a restart.
+ * stamp.h: a point in time from which elapsed time can be measured even after a restart.
  *
- * The wall clock is what people read, but it jumps when somebody sets it; the monotonic clock does
- * not, but starts again when the host boots. A stamp has both, and says which boot it belongs to.
+ * The wall clock is for people, but it jumps when it is set; the monotonic clock does not, but it
+ * restarts when the host boots. A stamp has both, and identifies its boot.
  */
 #ifndef AGX_CORE_STAMP_H
 #define AGX_CORE_STAMP_H
@@ -12,11 +12,11 @@
 struct agx_stamp {
     int64_t wall_ns;  /* since 1970 */
     uint64_t mono_ns; /* since the boot */
-    uint64_t boot;    /* the same number for all of one boot of the host, another for the next */
+    uint64_t boot;    /* identifies the boot of the host */
 };
 
-/* How long ago `then` was, never negative: by the monotonic clock where both are of one boot, by
- * the wall clock otherwise, which is all there is. */
+/* Time since `then`, never negative: by the monotonic clock if both are of the same boot, otherwise
+ * by the wall clock. */
 static inline uint64_t agx_stamp_age_ns(const struct agx_stamp *then, const struct agx_stamp *now)
 {
     if (then->boot == now->boot)

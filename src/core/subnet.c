@@ -1,4 +1,4 @@
-/* subnet.c: addresses by hand: the C library's reader brings the network's headers with it. */
+/* subnet.c: parses addresses itself, because libc's parser needs the network headers. */
 #include "core/subnet.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static bool parse_ipv4(struct agx_str s, uint8_t out[4])
         if (!agx_str_split(&s, '.', &part) || part.len > 3 || !agx_parse_u64(part, 255, &n))
             return false;
         if (part.len > 1 && part.ptr[0] == '0')
-            return false; /* octal to some, decimal to others */
+            return false; /* ambiguous: octal or decimal */
         out[i] = (uint8_t)n;
     }
     return s.ptr == NULL;
@@ -43,7 +43,7 @@ static bool parse_group(struct agx_str s, uint8_t out[2])
     return true;
 }
 
-/* Groups with a colon between them; the number of bytes, or -1. */
+/* Parses groups separated by colons; returns the number of bytes, or -1. */
 static int parse_groups(struct agx_str s, uint8_t out[16])
 {
     struct agx_str part;
@@ -68,7 +68,7 @@ static bool parse_ipv6(struct agx_str s, uint8_t out[16])
     while (gap + 1 < s.len && (s.ptr[gap] != ':' || s.ptr[gap + 1] != ':'))
         gap++;
     memset(out, 0, 16);
-    if (gap + 1 >= s.len) { /* no "::": all eight groups are there */
+    if (gap + 1 >= s.len) { /* no "::": all eight groups are given */
         n = parse_groups(s, head);
         memcpy(out, head, 16);
         return n == 16;
@@ -178,15 +178,14 @@ bool agx_subnet_overlaps(const struct agx_subnet *a, const struct agx_subnet *b)
     return agx_subnet_contains(a, b) || agx_subnet_contains(b, a);
 }
 
-/* From the registries of special-purpose addresses. IPv6 is the other way round: one range is
- * public, and these are the holes in it (and the translation of IPv4, which is looked at as such).
- */
+/* From the registries of special-purpose addresses. For IPv6 one range is public, and these are the
+ * exceptions in it (and the IPv4 translation prefix, whose embedded address is checked instead). */
 static const struct agx_subnet special[] = {
     { false, 8, { 0 } },
     { false, 8, { 10 } },
     { false, 10, { 100, 64 } },
     { false, 8, { 127 } },
-    { false, 32, { 168, 63, 129, 16 } }, /* a cloud's own services, on a public address */
+    { false, 32, { 168, 63, 129, 16 } }, /* a cloud's internal services on a public address */
     { false, 16, { 169, 254 } },
     { false, 12, { 172, 16 } },
     { false, 24, { 192, 0, 0 } },

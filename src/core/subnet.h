@@ -22,15 +22,15 @@ int agx_subnet_parse(struct agx_str text, struct agx_subnet *ret,
 /* Clears the bits past the prefix. */
 void agx_subnet_mask(struct agx_subnet *s);
 
-/* With the prefix always; IPv6 in its shortest form. Returns `out`. */
+/* Always with the prefix; IPv6 in its shortest form. Returns `out`. */
 char *agx_subnet_format(const struct agx_subnet *s, char out[AGX_SUBNET_TEXT]);
 
-/* All of `inner` is in `outer`. Two subnets overlap when one of them contains the other. */
+/* Does `outer` contain all of `inner`? Two subnets overlap when one contains the other. */
 bool agx_subnet_contains(const struct agx_subnet *outer, const struct agx_subnet *inner);
 bool agx_subnet_overlaps(const struct agx_subnet *a, const struct agx_subnet *b);
 
-/* Only what the Internet routes: not private, shared, loopback, link-local, multicast, reserved,
- * nor a range that holds some of these. */
+/* Only ranges routed on the Internet: not private, shared, loopback, link-local, multicast or
+ * reserved ones, nor a range that contains such addresses. */
 bool agx_subnet_is_public(const struct agx_subnet *s);
 
 #endif

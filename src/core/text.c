@@ -1,4 +1,4 @@
-/* text.c: owned strings; each function leaves its object as it was when there is no memory. */
+/* text.c: owned strings; without memory each function leaves its object unchanged. */
 #include "core/text.h"
 
 #include "base/limits.h"
@@ -41,7 +41,7 @@ int agx_text_grow(void **items, size_t len, size_t size, struct agx_error **err)
     void *more;
 
     if ((len & (len - 1)) != 0)
-        return 0; /* room was made at the last power of two */
+        return 0; /* it was grown at the last power of two */
     more = realloc(*items, (len > 0 ? 2 * len : 1) * size);
     if (!more)
         return agx_error_no_memory(err);

@@ -1,7 +1,7 @@
 /*
- * text.h: strings and lists of strings that a record owns.
+ * text.h: owned strings and lists of strings.
  *
- * A string that is absent is NULL and equals the empty one: proto3 does not tell them apart.
+ * An absent string is NULL and equals the empty one: proto3 does not distinguish them.
  */
 #ifndef AGX_CORE_TEXT_H
 #define AGX_CORE_TEXT_H
@@ -21,26 +21,30 @@ static inline bool agx_text_eq(const char *a, const char *b)
     return strcmp(agx_text(a), agx_text(b)) == 0;
 }
 
-/* Replaces *slot by a copy; an empty or absent `value` becomes NULL. *slot is as before on failure.
+/* Replaces *slot with a copy; an empty or absent `value` becomes NULL. On failure *slot is
+ * unchanged.
  */
 int agx_text_set(char **slot, const char *value, struct agx_error **err) AGX_MUST_CHECK;
 
-/* For "%.*s" in a message: up to `max` bytes of UTF-8 without half a character at the end. */
+/* For "%.*s" in a message: up to `max` bytes of UTF-8, cut at a character boundary. */
 int agx_text_cut(struct agx_str s, size_t max);
 
-/* For a message, words of somebody else: as agx_text_cut(), and only up to the first control
- * character, by which a terminal could be told something else. */
+/* For foreign text in a message: as agx_text_cut(), and only up to the first control character,
+ * because a terminal could interpret it. */
 struct agx_str agx_text_shown(struct agx_str s, size_t max);
+
+/* -AGX_RESOURCE_EXHAUSTED with the message that all of core uses. */
+int agx_text_no_memory(struct agx_error **err);
 
 /*
  * Makes room for one more element of `size` bytes in an array of `len`, which may be NULL. An array
- * grows when its length is a power of two, so that no field for its capacity is needed. Every such
- * array has a maximum in base/limits.h.
+ * grows when its length is a power of two, so it needs no field for its capacity. Every such array
+ * has a maximum in base/limits.h.
  */
 int agx_text_grow(void **items, size_t len, size_t size, struct agx_error **err) AGX_MUST_CHECK;
 
 struct agx_words {
-    char **items; /* owned, and each of them; never NULL, maybe empty */
+    char **items; /* owned, as is each string; strings may be empty, never NULL */
     size_t len;
 };
 

@@ -49,7 +49,7 @@ static bool is_name(const char *name, size_t len)
     return false;
 }
 
-/* Those of the tool in the first `len` characters: "agents, pulse"; "none". */
+/* The parts of the tool named by the first `len` characters: "agents, pulse"; "none". */
 static void list_parts(const char *name, size_t len, char out[PARTS_MAX])
 {
     size_t n = 0;

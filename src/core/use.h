@@ -1,6 +1,6 @@
 /*
- * use.h: what one part of a sandbox (itself, or a companion) uses: figures, each of which may be
- * missing. One that a backend cannot say is not there, which is something else than 0.
+ * use.h: resource usage of one part of a sandbox (the sandbox itself, or a companion). Each figure
+ * may be missing, when the backend cannot report it; missing is not 0.
  */
 #ifndef AGX_CORE_USE_H
 #define AGX_CORE_USE_H
@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the order of agentix.v1.SandboxUse: the number of a field is its figure's and one. */
+/* In the order of agentix.v1.SandboxUse: a figure's field number is its enum value plus one. */
 enum agx_use_figure {
-    AGX_USE_CPU_NS, /* processor time since it was started */
-    AGX_USE_MEMORY, /* in bytes, as all that follow but pids and packets; with page cache */
+    AGX_USE_CPU_NS, /* CPU time since its start */
+    AGX_USE_MEMORY, /* bytes, like the rest except pids and packets; with page cache */
     AGX_USE_MEMORY_PEAK,
     AGX_USE_MEMORY_LIMIT,
     AGX_USE_PIDS, /* processes and threads */
     AGX_USE_PIDS_LIMIT,
     AGX_USE_IO_READ, /* from and to disks */
     AGX_USE_IO_WRITTEN,
-    AGX_USE_DISK, /* what it wrote, as the host's disk has it */
+    AGX_USE_DISK, /* what it wrote, as allocated on the host */
     AGX_USE_DISK_LIMIT,
-    AGX_USE_RX, /* received, by all its links but loopback */
+    AGX_USE_RX, /* received on all interfaces except loopback */
     AGX_USE_RX_PACKETS,
     AGX_USE_TX, /* sent */
     AGX_USE_TX_PACKETS,
@@ -28,7 +28,7 @@ enum agx_use_figure {
 };
 
 struct agx_use {
-    uint32_t known; /* the bit of each figure that is there */
+    uint32_t known; /* a bit for each figure that is present */
     uint64_t figures[AGX_USE_COUNT];
 };
 

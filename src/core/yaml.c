@@ -1,10 +1,10 @@
 /*
- * yaml.c: libyaml's events, one after another, become nodes.
+ * yaml.c: builds nodes from libyaml's events.
  *
  * Invariants while building:
  *  (1) `open` holds the containers from the root to the one being filled;
- *  (2) the children of a container are linked in order, `last` is the newest;
- *  (3) an anchor is known from its node on.
+ *  (2) the children of a container are linked in order; `last` is the newest;
+ *  (3) an anchor is known from its own node on.
  */
 #include "core/yaml.h"
 
@@ -59,7 +59,7 @@ static int add_node(struct builder *b, struct agx_yaml_node node, uint32_t *ret,
     if (y->len > b->max_nodes)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "more than %zu values", b->max_nodes);
     if (y->len == 0)
-        y->len = 1; /* place 0 stays empty: 0 is no node */
+        y->len = 1; /* nodes[0] is unused: 0 means "no node" */
     r = agx_text_grow((void **)&y->nodes, y->len, sizeof(*y->nodes), err);
     if (r < 0)
         return r;
@@ -115,7 +115,7 @@ static int add_alias(struct builder *b, const yaml_event_t *e, struct agx_error 
     uint32_t at;
 
     while (i > 0 && strcmp(b->anchors[i - 1].name, name) != 0)
-        i--; /* the newest of a name counts */
+        i--; /* the latest anchor of a name counts */
     if (i == 0)
         return bad(node.line, "unknown anchor", err);
     node.target = b->anchors[i - 1].node;
@@ -135,7 +135,7 @@ static int add_scalar(struct builder *b, const yaml_event_t *e, struct agx_error
     uint32_t at;
     int r;
 
-    /* "!!str" makes a string of what would otherwise be a number or nothing. */
+    /* The tag "!!str" makes a string of a number or null. */
     node.plain =
         e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && (!tag || strcmp(tag, YAML_STR_TAG) != 0);
     if (agx_str_find(text, '\0') < text.len)
@@ -181,7 +181,7 @@ static int check_keys(const struct agx_yaml *y, const struct level *l, struct ag
     size_t count = l->children / 2, n = 0;
     _cleanup_free_ struct key *keys = count > 0 ? calloc(count, sizeof(*keys)) : NULL;
 
-    assert(y->nodes); /* the mapping itself is one of them */
+    assert(y->nodes); /* the mapping itself is a node */
     if (count > 0 && !keys)
         return agx_error_no_memory(err);
     for (uint32_t at = y->nodes[l->node].first; at && n < count;
@@ -223,14 +223,14 @@ static int take_event(struct builder *b, const yaml_event_t *e, struct agx_error
     case YAML_DOCUMENT_END_EVENT:
         b->done = true;
         return 0;
-    case YAML_STREAM_END_EVENT: /* without a document: nothing but comments */
+    case YAML_STREAM_END_EVENT: /* no document: only comments */
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "EOF");
     default:
         return 0;
     }
 }
 
-/* The library's own adapter: what it could not read, and where. */
+/* Converts libyaml's error: problem and line. */
 static int parser_error(const yaml_parser_t *parser, struct agx_error **err)
 {
     if (parser->error == YAML_MEMORY_ERROR)
@@ -259,8 +259,8 @@ static int parse(struct builder *b, struct agx_str bytes, struct agx_error **err
     return r;
 }
 
-/* Counted in front of the library, wherever it stands: what begins a line is more than '\n', and a
- * file that has it so often in its texts is hard to imagine. */
+/* Counts them before libyaml runs, anywhere in the text: libyaml knows more line ends than '\n',
+ * and a file with that many in its strings is unlikely. */
 static bool has_many_directives(struct agx_str bytes)
 {
     static const char word[] = "%TAG";
@@ -280,7 +280,7 @@ static bool has_many_directives(struct agx_str bytes)
 int agx_yaml_parse(struct agx_yaml *y, struct agx_str bytes, size_t max_nodes,
                    struct agx_error **err)
 {
-    /* Escapes make a text longer by at most a half: "\L" is two bytes and stands for three. */
+    /* Escapes lengthen a text by at most a half: "\L" is two bytes and decodes to three. */
     struct agx_yaml made = { .text.max = 2 * bytes.len + 1 };
     struct builder b = { .y = &made, .max_nodes = max_nodes };
     int r;

@@ -1,4 +1,4 @@
-/* yaml_walk.c: nodes with a budget, and mappings with what they merge. */
+/* yaml_walk.c: visits nodes within a budget, and resolves merge keys. */
 #include "core/yaml_walk.h"
 
 #include "base/limits.h"
@@ -79,7 +79,7 @@ static int collect(struct agx_yaml_walk *w, const struct agx_yaml_node *map,
         if (!value)
             return -AGX_INVALID_ARGUMENT;
         if (is_merge_key(w, key))
-            merged = value; /* after the mapping's own: those win */
+            merged = value; /* after the mapping's own pairs, which win */
         else if ((rc = add_entry(w, e, (struct agx_yaml_entry){ key, value })) < 0)
             return rc;
     }

@@ -1,6 +1,6 @@
 /*
- * yaml_walk.h: a walk through a YAML document that is read into values. Aliases and merge keys
- * ("<<") may visit a node many times, so that every visit is counted.
+ * yaml_walk.h: walks a YAML document to read it into values. Aliases and merge keys ("<<") may
+ * visit a node many times, so every visit is counted.
  */
 #ifndef AGX_CORE_YAML_WALK_H
 #define AGX_CORE_YAML_WALK_H
@@ -9,11 +9,11 @@
 
 struct agx_yaml_walk {
     const struct agx_yaml *y;
-    unsigned budget; /* visits that are left; AGX_YAML_NODES_MAX at first */
+    unsigned budget; /* remaining visits; initially AGX_YAML_NODES_MAX */
     struct agx_error **err;
 };
 
-/* The pairs of a mapping with those that it merges, each key once; the nearest wins. */
+/* The pairs of a mapping and of those it merges, each key once; the nearest wins. */
 struct agx_yaml_entry {
     const struct agx_yaml_node *key, *value;
 };
@@ -23,18 +23,18 @@ struct agx_yaml_entries {
     size_t len;
 };
 
-/* What is wrong with a node, with its line: -AGX_INVALID_ARGUMENT. Here, so that whoever analyses
- * the callers knows that it never returns 0. */
+/* An error about a node, with its line: -AGX_INVALID_ARGUMENT. Inline, so that static analysis of
+ * the callers sees that it never returns 0. */
 static inline int agx_yaml_walk_bad(struct agx_yaml_walk *w, const struct agx_yaml_node *n,
                                     const char *what)
 {
     return agx_error_set(w->err, AGX_INVALID_ARGUMENT, "line %u: %s", n->line, what);
 }
 
-/* The node at a place; NULL, and the error, when there were too many. */
+/* The node at an index; NULL, and the error, after too many visits. */
 const struct agx_yaml_node *agx_yaml_walk_visit(struct agx_yaml_walk *w, uint32_t at);
 
-/* All pairs of what must be a mapping. `e` is zeroed, and to be done with also after a failure. */
+/* All pairs of a node that must be a mapping. `e` must be zeroed; free it also after failure. */
 int agx_yaml_walk_entries(struct agx_yaml_walk *w, const struct agx_yaml_node *n,
                           struct agx_yaml_entries *e) AGX_MUST_CHECK;
 void agx_yaml_entries_done(struct agx_yaml_entries *e);
