@@ -1,11 +1,11 @@
 /*
- * attend.c: the commands of one sandbox: whether there is an init, and the link to it.
+ * attend.c: the init client: whether there is an init, and the link to it.
  *
  * Invariants:
- *  (1) hooks are called by agx_attend_deliver() and for `begun`, never while commands are gone
- *      through: a hook may call anything, close too;
+ *  (1) hooks are called only by agx_attend_deliver() and for `begun`, never during a walk over the
+ *      commands: a hook may call anything, even close;
  *  (2) an op is in exactly one list (its command's, `due` or `ending`) until its hook is called;
- *  (3) a START is sent again only on another connection, to an init that knows what it started.
+ *  (3) a START is sent again only on another connection, to an init that remembers what it started.
  */
 #include "backend/attend_internal.h"
 
@@ -89,7 +89,7 @@ int agx_attend_open(const struct agx_attend_config *config, struct agx_attend **
 
 /* ---- up and down ---- */
 
-/* Commands that only ran, and about which nobody waits for anything. */
+/* Commands that only ran, and that no op waits for. */
 static void free_idle_cmds(struct agx_attend *a)
 {
     void *value;
@@ -172,7 +172,7 @@ static void send_forgets(struct agx_attend *a)
                                         .id = agx_str_from(a->forgets.items[i]) };
 
         if (agx_initlink_send(a->link, &m, NULL, 0, NULL) < 0)
-            return; /* all of them again */
+            return; /* all are sent again later */
     }
     agx_words_done(&a->forgets);
 }
@@ -213,7 +213,7 @@ int agx_attend_up_pidfd(struct agx_attend *a, int pidfd, struct agx_error **err)
     int r;
 
     config.pidfd = pidfd;
-    config.patient = true; /* one that is paused answers later */
+    config.patient = true; /* a paused init answers later */
     r = agx_initlink_open(a->config.backend->loop, &config, &agx_attend_link_ops, a, &link, err);
     if (r < 0)
         return r;
@@ -239,19 +239,12 @@ int agx_attend_forget(struct agx_attend *a, const char *exec_id, struct agx_erro
 
 /* ---- close ---- */
 
-static void free_all(struct agx_list *ops)
-{
-    struct agx_attend_op *op;
-
-    while ((op = AGX_LIST_TAKE(ops, struct agx_attend_op, node)))
-        agx_attend_op_free(op);
-}
-
-/* All but an op whose hook closes us: that takes the command along when it is freed. */
+/* Frees all ops except one whose hook closes us: that one frees the command later. */
 static void free_ops(struct agx_attend_cmd *c)
 {
-    c->n_ops++; /* so that the last one does not, while the commands are gone through */
-    free_all(&c->ops);
+    c->n_ops++; /* keeps the last op from freeing the command */
+    while (c->ops)
+        agx_attend_op_free(c->ops);
     c->n_ops--;
     c->started = c->input_out = false;
 }

@@ -1,8 +1,9 @@
 /*
- * attend_cmd.c: commands, and what init says of them.
+ * attend_cmd.c: commands, and what init reports about them.
  *
- * A command is known here while init says that it runs, and while there are ops about it. No hook
- * is called while one is looked at: ops are moved to `ending`, and agx_attend_deliver() calls.
+ * A command is kept while init says that it runs, and while there are ops about it. No hook is
+ * called while a command is processed: ops are moved to `ending`, and agx_attend_deliver() calls
+ * their hooks.
  */
 #include "backend/attend_internal.h"
 
@@ -65,7 +66,7 @@ bool agx_attend_cmd_start_is_due(const struct agx_attend_cmd *c)
 static int send_piece(struct agx_attend_cmd *c, struct agx_attend_op *op, struct agx_error **err)
 {
     size_t left = op->input.len - op->input_at, n = AGX_MIN(left, AGX_INIT_DATA_MAX);
-    const uint8_t *at = n > 0 ? op->input.data + op->input_at : NULL; /* an end has no bytes */
+    const uint8_t *at = n > 0 ? op->input.data + op->input_at : NULL; /* an EOF without bytes */
     const struct agx_init_msg m = { .kind = AGX_INIT_INPUT,
                                     .id = { c->id, c->id_len },
                                     .flags = op->eof && n == left ? AGX_INIT_EOF : 0,
@@ -90,7 +91,7 @@ void agx_attend_cmd_feed(struct agx_attend_cmd *c)
         struct agx_error *error = NULL;
         int r = send_piece(c, op, &error);
 
-        if (r == -AGX_UNAVAILABLE) { /* with the next connection */
+        if (r == -AGX_UNAVAILABLE) { /* sent on the next connection */
             agx_error_free(error);
             return;
         }
@@ -115,23 +116,24 @@ static void on_taken(struct agx_attend_cmd *c, enum agx_code code)
     agx_attend_cmd_feed(c);
 }
 
-/* The connection broke while a piece was with init. */
+/* The connection broke while init held a piece. */
 static void forget_input(struct agx_attend_cmd *c)
 {
     struct agx_error *error = NULL;
 
     if (c->input_op) {
-        (void)agx_error_set(&error, AGX_UNAVAILABLE,
-                            "the connection to the sandbox broke: whether the input of exec '%s' "
-                            "arrived is not known",
-                            c->id);
+        (void)agx_error_set(
+            &error, AGX_UNAVAILABLE,
+            "the connection to the sandbox broke: it is not known whether the input of exec '%s' "
+            "arrived",
+            c->id);
         agx_attend_op_end(c->input_op, END_DONE, error);
     }
     c->input_out = false;
     c->input_op = NULL;
 }
 
-/* What has to wait for a START that has to wait for an answer. */
+/* Sends what waited behind a START, which itself waited for an answer. */
 static void ask_rest(struct agx_attend_cmd *c)
 {
     AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
@@ -142,15 +144,7 @@ static void ask_rest(struct agx_attend_cmd *c)
 
 /* ---- what init says ---- */
 
-static struct agx_attend_op *first_not_begun(const struct agx_attend_cmd *c)
-{
-    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
-        if (is_exec(op->kind) && !op->begun)
-            return op;
-    return NULL;
-}
-
-/* A hook may do anything, so the command is looked for again after each. */
+/* A hook may do anything, so the command is looked up again after each. */
 static void on_started(struct agx_attend *a, struct agx_str id)
 {
     struct agx_attend_cmd *c;
@@ -189,7 +183,8 @@ static void on_refused(struct agx_attend_cmd *c, const struct agx_init_msg *m)
     }
 }
 
-/* Of one that ran it says that this is another init, or one that was told to forget it. */
+/* For a command that ran, this means that this is another init, or that init was told to forget
+ * it. */
 static void on_unknown(struct agx_attend_cmd *c)
 {
     bool ran = c->started, starts = false;
@@ -221,8 +216,8 @@ static void on_exited(struct agx_attend_cmd *c, int32_t exit_code)
 {
     c->started = false;
     if (!c->attend->link->kind->carries_logs)
-        agx_attend_logs_end(&c->logs); /* all of them was sent before */
-    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
+        agx_attend_logs_end(&c->logs); /* everything was sent before this */
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
         struct agx_error *error = NULL;
 
         if (!is_exec(op->kind))
@@ -303,11 +298,10 @@ int agx_attend_cmd_query(struct agx_attend_cmd *c, struct agx_error **err)
 void agx_attend_cmd_ask(struct agx_attend_cmd *c)
 {
     forget_input(c);
-    if (c->started && !first_of(c, is_exec))
-        (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs go on */
-    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
-        if (!is_exec(op->kind))
-            continue;
+    if (c->started && !next_of(c->ops, is_exec))
+        (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs are still written */
+    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        next = next_of(op->next, is_exec);
         op->start_sent = op->is_unknown = false;
         agx_attend_op_ask(op);
     }

@@ -1,4 +1,4 @@
-/* attend_internal.h: what the files of attend share. */
+/* attend_internal.h: what the files of the init client share. */
 #ifndef AGX_BACKEND_ATTEND_INTERNAL_H
 #define AGX_BACKEND_ATTEND_INTERNAL_H
 
@@ -18,40 +18,40 @@ enum agx_attend_state { AGX_ATTEND_UNKNOWN, AGX_ATTEND_UP, AGX_ATTEND_DOWN, AGX_
 enum agx_attend_kind {
     AGX_ATTEND_START,
     AGX_ATTEND_ADOPT,
-    AGX_ATTEND_RUN, /* a START of our own */
+    AGX_ATTEND_RUN, /* a START of the backend's own */
     AGX_ATTEND_KILL,
     AGX_ATTEND_WRITE,
 };
 
-/* How a command is started: what START says of it, ready to be sent. */
+/* How to start a command: the contents of START, encoded. */
 struct agx_attend_start {
     struct agx_buf argv, env; /* as agx_init_word_put() writes them */
     uint32_t n_argv, n_env;
     uint32_t flags;
-    char *cwd; /* NULL: the default */
+    char *cwd; /* NULL: the default directory */
 };
 
-/* How an op will end. */
+/* How an op ends. */
 enum agx_attend_end { END_EXITED, END_REFUSED, END_UNKNOWN, END_LOST, END_DONE };
 
 struct agx_attend_op {
     struct agx_backend_op base;
     enum agx_attend_kind kind;
     struct agx_attend *attend;
-    struct agx_attend_cmd *cmd; /* which lives as long as the op */
+    struct agx_attend_cmd *cmd; /* it lives as long as the op */
     void *user;
-    struct agx_list_node node; /* in its cmd's `ops`, then in `ending` or `due` */
-    bool ended;                /* the latter, or its hook runs */
+    struct agx_attend_op **list, *prev, *next; /* of its cmd, `due` or `ending`; the head's prev is
+                                                * the last */
 
     struct agx_backend_exec_hooks hooks; /* START, ADOPT */
     agx_attend_ran_fn ran;               /* RUN */
     agx_done_fn done;                    /* KILL, WRITE */
     bool begun;
-    bool is_unknown; /* on this connection init said so; like the next */
+    bool is_unknown; /* init said so on this connection; the next field likewise */
     bool start_sent;
-    struct agx_attend_start *start; /* START, RUN: until it runs */
+    struct agx_attend_start *start; /* START, RUN: until the command runs */
     uint64_t grace_ms;              /* KILL */
-    struct agx_buf input;           /* WRITE: what was not sent */
+    struct agx_buf input;           /* WRITE: bytes not sent yet */
     size_t input_at;
     bool eof;
     bool cancelled; /* RUN */
@@ -62,28 +62,28 @@ struct agx_attend_op {
     char *output; /* RUN */
 };
 
-/* Data and index of stdout, then of stderr; see base/caplog.h. Ours, or -1. */
+/* Data and index of stdout, then of stderr; see base/caplog.h. Owned, or -1. */
 struct agx_attend_logs {
     int fds[AGX_INIT_FDS_MAX];
     uint64_t head_max[2], tail_max[2];
-    bool writes[2]; /* we write them, by these */
+    bool writes[2]; /* set where we write the stream ourselves */
     struct agx_caplog writers[2];
 };
 
-/* A command, while it runs or somebody waits for something of it. */
+/* A command, for as long as it runs or an op waits for something from it. */
 struct agx_attend_cmd {
     struct agx_attend *attend;
-    struct agx_list ops;            /* in the order of their calls, without those that are ending */
-    unsigned n_ops;                 /* with those */
+    struct agx_attend_op *ops;      /* in call order, without those that are ending */
+    unsigned n_ops;                 /* including those that are ending */
     bool started;                   /* init says that it runs */
-    bool input_out;                 /* a piece of input is with init: the next one after TAKEN */
-    struct agx_attend_op *input_op; /* whose it is; NULL: nobody's any more */
+    bool input_out;                 /* init holds a piece of input: the next one follows TAKEN */
+    struct agx_attend_op *input_op; /* whose piece it is; NULL: that op is gone */
     struct agx_attend_logs logs;
     size_t id_len;
     char id[AGX_INIT_ID_MAX + 1];
 };
 
-/* A process that is not init yet. */
+/* A process that has not become init yet. */
 struct agx_attend_seek {
     struct agx_attend_pid want; /* container_id is owned */
     uint64_t deadline_ms;
@@ -91,78 +91,79 @@ struct agx_attend_seek {
 };
 
 struct agx_attend {
-    struct agx_attend_config config; /* its strings are those below */
+    struct agx_attend_config config; /* its strings are the fields below */
     char *sandbox_id, *exec_user, *cwd;
     enum agx_attend_state state;
-    bool go;                   /* an init that is reached may start its main process */
+    bool go;                   /* every init that is reached may start its main process */
     struct agx_initlink *link; /* UP */
     struct agx_attend_seek seek;
-    struct agx_error *why;    /* DOWN: an init that runs and cannot be reached; NULL: none runs */
-    struct agx_map cmds;      /* by id */
-    struct agx_words forgets; /* ids that init is to be told to forget */
-    struct agx_list due;      /* of struct agx_attend_op: end in a later turn */
-    struct agx_list ending;
-    uv_timer_t soon; /* ends what is due */
-    unsigned n_open; /* the timers, and links that are not closed yet */
+    struct agx_error *why;     /* DOWN: why a running init cannot be reached; NULL: none runs */
+    struct agx_map cmds;       /* by id */
+    struct agx_words forgets;  /* ids that init shall forget */
+    struct agx_attend_op *due; /* ops that end in a later turn */
+    struct agx_attend_op *ending;
+    uv_timer_t soon; /* ends the ops in `due` */
+    unsigned n_open; /* timers, and links that are not closed yet */
     agx_done_fn closed;
     void *closed_user;
 };
 
-/* attend.c: it ends without being asked to. Takes the error. `gone`: as nothing runs any more. */
+/* attend.c: the client goes down by itself. Takes the error. `gone`: nothing runs any more. */
 void agx_attend_lose(struct agx_attend *a, struct agx_error *error, bool gone);
 
-/* attend_pid.c: the process is no longer looked for. */
+/* attend_pid.c: stops looking for the process. */
 void agx_attend_seek_stop(struct agx_attend *a);
 
-/* attend_op.c: what somebody asked for, until its last hook. */
+/* attend_op.c: a call, until its last hook. */
 struct agx_attend_op *agx_attend_op_new(struct agx_attend *a, enum agx_attend_kind kind,
                                         void *user);
-/* Its command has the id; NULL without memory, and the op is as before. */
+/* Attaches the op to the command with this id. NULL without memory; the op is then unchanged. */
 struct agx_attend_cmd *agx_attend_op_join(struct agx_attend_op *op, struct agx_str id);
 void agx_attend_op_free(struct agx_attend_op *op);
-/* It ends so, with the next agx_attend_deliver(). Takes the error. */
+/* The op ends this way at the next agx_attend_deliver(). Takes the error. */
 void agx_attend_op_end(struct agx_attend_op *op, enum agx_attend_end end, struct agx_error *error);
-/* The end that fits an op of its kind when nothing can be asked any more: `error` (borrowed) says
- * why; `gone`: because nothing runs. */
+/* Ends the op as fits its kind when init cannot be asked any more. `error` (borrowed) says why;
+ * `gone`: because nothing runs. */
 void agx_attend_op_give_up(struct agx_attend_op *op, const struct agx_error *error, bool gone);
-/* Calls the hooks of what is ending. */
+/* Calls the hooks of the ops that are ending. */
 void agx_attend_deliver(struct agx_attend *a);
-/* And of what was put off. */
+/* Also of those that were put off. */
 void agx_attend_deliver_due(struct agx_attend *a);
-/* Says to init what this op wants. It may end the op. */
+/* Sends init what this op needs. May end the op. */
 void agx_attend_op_ask(struct agx_attend_op *op);
 
-/* attend_cmd.c: commands, and what init says of them. */
+/* attend_cmd.c: commands, and what init reports about them. */
 struct agx_attend_cmd *agx_attend_cmd_find(const struct agx_attend *a, struct agx_str id);
-/* Frees it, unless it runs or somebody waits for something of it. */
+/* Frees the command unless it runs or an op waits for something from it. */
 void agx_attend_cmd_settle(struct agx_attend_cmd *c);
 void agx_attend_cmd_free(struct agx_attend_cmd *c);
-/* What is known of it, and from where on its output is wanted. */
+/* Sends a QUERY for its state, and for its output from where ours ends. */
 int agx_attend_cmd_query(struct agx_attend_cmd *c, struct agx_error **err);
-/* Asks for it on a new connection. */
+/* Asks about it on a new connection. */
 void agx_attend_cmd_ask(struct agx_attend_cmd *c);
-/* A START is still to be sent, after the answer to a QUERY: other messages would come too early. */
+/* A START must still be sent, after the answer to a QUERY: other messages would come too early. */
 bool agx_attend_cmd_start_is_due(const struct agx_attend_cmd *c);
-/* The next piece of input, if none is on its way. */
+/* Sends the next piece of input, if none is on its way. */
 void agx_attend_cmd_feed(struct agx_attend_cmd *c);
-/* The one that ran it is gone, or cannot be reached. */
+/* The init that ran it is gone, or cannot be reached. */
 void agx_attend_cmd_give_up(struct agx_attend_cmd *c, const struct agx_error *error, bool gone);
 void agx_attend_on_message(void *user, const struct agx_init_msg *m);
 
 /* attend_log.c: the files of a command's output. */
 int agx_attend_logs_set(struct agx_attend_logs *l, const struct agx_backend_log *out,
                         const struct agx_backend_log *err_log, struct agx_error **err);
-/* Files without a name, for a command of our own; and the end of what is in them, owned. */
+/* Unnamed files for a command of the backend's own; and the end of their content, owned. */
 int agx_attend_logs_make(struct agx_attend_logs *l, struct agx_error **err);
 char *agx_attend_logs_tail(const struct agx_attend_logs *l);
-/* Where init keeps them: how much of the stream is here (0: out, 1: err), and more of it. */
+/* Where init keeps the logs: how much of the stream is here (0: out, 1: err), and appending to
+ * it. */
 uint64_t agx_attend_logs_total(struct agx_attend_logs *l, unsigned i);
 void agx_attend_logs_put(struct agx_attend_logs *l, const struct agx_init_msg *m);
-/* Their writer is gone. */
+/* Their writer has ended. */
 void agx_attend_logs_end(struct agx_attend_logs *l);
 void agx_attend_logs_close(struct agx_attend_logs *l);
 
-/* attend_start.c: a command as init takes it. */
+/* attend_start.c: encodes a command for init. */
 struct agx_attend_start *agx_attend_start_new(const struct agx_words *command,
                                               const struct agx_pairs *env, const char *cwd,
                                               uint32_t flags, struct agx_error **err);

@@ -1,9 +1,10 @@
 /*
  * attend_log.c: the files of a command's output.
  *
- * Init writes them where it has their descriptors, and what is left to us is the end of those whose
- * init is gone. Over a link that carries none we write what init sends, here on the loop's thread:
- * pages of the kernel, of files that stand beside the store.
+ * Init writes them where it has their descriptors; we only write the end mark for a command whose
+ * init is gone. Over a link that carries no descriptors, we write the output that init sends, here
+ * on the loop's thread: the writes go to the page cache, for files that are stored beside the
+ * store.
  */
 #include "backend/attend_internal.h"
 
@@ -12,7 +13,7 @@
 
 #include "base/banned.h"
 
-enum { RUN_LOG_MAX = 2048 }; /* of a command of our own: the text of a message */
+enum { RUN_LOG_MAX = 2048 }; /* for a command of the backend's own: as much as a message shows */
 
 static int dup_log(struct agx_attend_logs *l, unsigned i, const struct agx_backend_log *log,
                    struct agx_error **err)
@@ -37,7 +38,7 @@ int agx_attend_logs_set(struct agx_attend_logs *l, const struct agx_backend_log 
     int r;
 
     if (l->fds[0] >= 0)
-        return 0; /* the same ones: they have the command's name */
+        return 0; /* the same files: they have the command's name */
     r = dup_log(l, 0, out, err);
     if (r == 0)
         r = dup_log(l, 1, err_log, err);
@@ -111,7 +112,7 @@ uint64_t agx_attend_logs_total(struct agx_attend_logs *l, unsigned i)
     return log ? log->index.total : 0;
 }
 
-/* What we have already is skipped, what init dropped while nobody listened is left out. */
+/* Skips what we have already; leaves out what init dropped while it was not connected. */
 void agx_attend_logs_put(struct agx_attend_logs *l, const struct agx_init_msg *m)
 {
     struct agx_caplog *log = open_log(l, m->flags & AGX_INIT_ERR ? 1 : 0);
@@ -128,8 +129,8 @@ void agx_attend_logs_put(struct agx_attend_logs *l, const struct agx_init_msg *m
         agx_caplog_finish(log);
 }
 
-/* Of what init wrote only the mark: unrolling a large ring is no work for the loop's thread, and
- * readers see no difference. */
+/* Writes only the end mark of what init wrote: unrolling a large ring would block the loop's
+ * thread, and readers see no difference. */
 void agx_attend_logs_end(struct agx_attend_logs *l)
 {
     for (unsigned i = 0; i < 2; i++) {

@@ -1,4 +1,4 @@
-/* attend_op.c: what somebody asked for, until its last hook. */
+/* attend_op.c: calls, until their last hook. */
 #include "backend/attend_internal.h"
 
 #include "base/mem.h"
@@ -105,7 +105,7 @@ void agx_attend_op_give_up(struct agx_attend_op *op, const struct agx_error *err
     }
 }
 
-/* A command of our own: its end needs no storing, so init may forget it. */
+/* A command of the backend's own: its end is not stored, so init may forget it. */
 static void tell_ran(struct agx_attend_op *op)
 {
     struct agx_error *error = AGX_TAKE_PTR(op->error);
@@ -114,7 +114,8 @@ static void tell_ran(struct agx_attend_op *op)
         (void)agx_error_set(&error, AGX_CANCELLED, "cancelled");
     op->ran(op->user, op->exit_code, agx_str_from(op->output ? op->output : ""), error);
     if (op->end == END_EXITED)
-        (void)!agx_attend_forget(op->attend, op->cmd->id, NULL); /* it is remembered then */
+        (void)!agx_attend_forget(op->attend, op->cmd->id, NULL); /* on failure init remembers it:
+                                                                  * harmless */
 }
 
 static void tell(struct agx_attend_op *op)
@@ -137,7 +138,8 @@ void agx_attend_deliver(struct agx_attend *a)
 {
     struct agx_attend_op *op;
 
-    while ((op = AGX_LIST_TAKE(&a->ending, struct agx_attend_op, node))) {
+    while ((op = a->ending)) {
+        list_remove(op); /* before the hook, which must not find it */
         tell(op);
         agx_attend_op_free(op);
     }
@@ -154,7 +156,7 @@ static void on_soon(uv_timer_t *t)
     agx_attend_deliver_due(container_of(t, struct agx_attend, soon));
 }
 
-/* What a call has ended already is told in a later turn. */
+/* Ops that end inside a call get their hooks in a later turn. */
 static void put_off(struct agx_attend *a)
 {
     agx_list_move(&a->due, &a->ending);
@@ -197,7 +199,8 @@ static int send_kill(struct agx_attend_op *op, struct agx_error **err)
     return agx_initlink_send(op->attend->link, &m, NULL, 0, err);
 }
 
-/* Where init keeps the logs it is asked first: START does not say from where on they are wanted. */
+/* Where init keeps the logs, a QUERY comes first: START does not say from which offset they are
+ * wanted. */
 static bool may_start(const struct agx_attend_op *op)
 {
     return op->start && !op->cmd->started &&
@@ -210,7 +213,7 @@ void agx_attend_op_ask(struct agx_attend_op *op)
     int r;
 
     if (op->kind == AGX_ATTEND_KILL && agx_attend_cmd_start_is_due(op->cmd))
-        return; /* it goes behind it */
+        return; /* it is sent after the START */
     if (op->kind == AGX_ATTEND_KILL)
         r = send_kill(op, &error);
     else if (may_start(op))
@@ -219,7 +222,7 @@ void agx_attend_op_ask(struct agx_attend_op *op)
         r = agx_attend_cmd_query(op->cmd, &error);
     if (r == 0 && op->cancelled)
         r = send_kill(op, &error);
-    if (r < 0 && r != -AGX_UNAVAILABLE) /* that: with the next connection */
+    if (r < 0 && r != -AGX_UNAVAILABLE) /* that one: with the next connection */
         agx_attend_op_give_up(op, error, false);
     agx_error_free(error);
 }
@@ -235,11 +238,11 @@ static void give_up_down(struct agx_attend_op *op)
         agx_attend_op_give_up(op, a->why, false);
         return;
     }
-    (void)agx_error_set(&error, AGX_UNAVAILABLE, "sandbox '%s' does not run", a->sandbox_id);
+    (void)agx_error_set(&error, AGX_UNAVAILABLE, "sandbox '%s' is not running", a->sandbox_id);
     agx_attend_op_give_up(op, error, true);
 }
 
-/* It has joined its command. */
+/* After it has joined its command. */
 static void begin(struct agx_attend_op *op, struct agx_backend_op **ret_op)
 {
     struct agx_attend *a = op->attend;
@@ -315,7 +318,7 @@ int agx_attend_write(struct agx_attend *a, const char *exec_id, struct agx_str d
     return 0;
 }
 
-/* '/' is in no id of an exec. */
+/* The id of an exec never contains '/'. */
 int agx_attend_run(struct agx_attend *a, const struct agx_attend_run *run, agx_attend_ran_fn ran,
                    void *user, struct agx_backend_op **ret_op, struct agx_error **err)
 {
@@ -346,7 +349,7 @@ static void op_cancel(struct agx_backend_op *base)
     if (is_exec || op->ended)
         return;
     if (op->kind == AGX_ATTEND_RUN && (op->start_sent || op->begun) && send_kill(op, NULL) == 0) {
-        op->cancelled = true; /* its end is the answer */
+        op->cancelled = true; /* its end is reported as the cancellation */
         return;
     }
     (void)agx_error_set(&error, AGX_CANCELLED, "cancelled");

@@ -1,9 +1,9 @@
 /*
  * attend_pid.c: PID 1 of a container, found without a race.
  *
- * A number that the engine named may be another process by the time that we look. So it is held
- * first, by a pidfd, then looked at, and then asked whether it is still alive: as it is, its number
- * was its own all the time, and what we saw under that number in /proc was it.
+ * The number that the engine reported may already be another process when we look. So we open a
+ * pidfd first, then inspect /proc, and then check that the process is still alive: if it is, the
+ * number was its own all the time, and /proc showed that process.
  */
 #include "backend/attend_internal.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/banned.h"
 
-enum { CGROUP_MAX = 64 << 10 }; /* of the file: a line for each hierarchy, each a path */
+enum { CGROUP_MAX = 64 << 10 }; /* of the file: one line per hierarchy, each with a path */
 
 static int no_process(pid_t pid, int fault, const char *what, struct agx_error **err)
 {

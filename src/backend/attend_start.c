@@ -1,4 +1,4 @@
-/* attend_start.c: a command as init takes it: words and environment, encoded once. */
+/* attend_start.c: a command in init's format: words and environment, encoded once. */
 #include "backend/attend_internal.h"
 
 #include "base/mem.h"

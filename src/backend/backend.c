@@ -1,12 +1,12 @@
-/* backend.c: what is the same for every backend: checks of arguments, and none after the close. */
+/* backend.c: the common part of every backend: checks arguments, and refuses calls after close. */
 #include "backend/backend.h"
 
 #include <assert.h>
 
 #include "base/banned.h"
 
-/* Ids become names of files and of engine objects. Ours were checked when they were accepted; one
- * that was not must get no further than this. */
+/* Ids become names of files and of engine objects. They were checked when they were accepted; one
+ * that was not must not get past this check. */
 static int check(const struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                  struct agx_error **err)
 {
@@ -110,7 +110,7 @@ int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
     int r = check(b, sandbox->id, NULL, err);
 
     if (r == 0 && !b->ops->use)
-        r = agx_error_set(err, AGX_UNIMPLEMENTED, "backend '%s' does not count what is used",
+        r = agx_error_set(err, AGX_UNIMPLEMENTED, "backend '%s' does not measure resource usage",
                           b->ops->name);
     return r < 0 ? r : b->ops->use(b, sandbox, use, done, user, ret_op, err);
 }

@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-/* The mounts of a spec, and those of all tools. */
+/* The mounts of a spec and those of all tools. */
 #define BINDS_MAX ((size_t)2 * AGX_SPEC_ITEMS_MAX)
 
 static int refuse(const struct agx_binds *b, const char *source, const char *target,
@@ -93,7 +93,7 @@ int agx_binds_keep(const struct agx_binds *b, struct agx_sources *sources, agx_d
     return agx_writables_keep(agx_sources_writables(sources), dirs, n, done, user, ret_keep, err);
 }
 
-/* As it stands in a list. The caller frees it; NULL without memory. */
+/* As in a list. The caller frees it; NULL without memory. */
 static char *print_one(const struct agx_bind *b)
 {
     char *text = NULL;
@@ -116,7 +116,7 @@ int agx_binds_list(const struct agx_binds *b, struct agx_words *ret, struct agx_
     return r;
 }
 
-/* Behind the two numbers. */
+/* The text behind the two numbers. */
 static const char *target_in(const char *text)
 {
     for (int i = 0; text && i < 2; i++)

@@ -1,8 +1,8 @@
 /*
- * binds_check.c: opens the sources of mounts, right before they are shown.
+ * binds_check.c: opens the sources of mounts, right before a sandbox gets them.
  *
- * Paths were looked at when the create was accepted, but a create may wait, or be carried on days
- * later. From here on a source is its descriptor.
+ * Paths were checked when the create was accepted, but a create may wait, or continue days later.
+ * From here on a source is its descriptor.
  */
 #include "backend/binds.h"
 
@@ -12,13 +12,13 @@
 
 #include "base/banned.h"
 
-/* Whom commands run as, by number. */
+/* The user that commands run as, by number. */
 struct owner {
     uint64_t uid, gid;
-    bool has_gid; /* else his groups are what the image's passwd says */
+    bool has_gid; /* else the groups come from the image's passwd */
 };
 
-/* "1000", "1000:100", "0:0". False: it is a name, and only the image knows who that is. */
+/* "1000", "1000:100", "0:0". False for a name, which only the image can resolve. */
 static bool parse_user(const char *user, struct owner *ret)
 {
     struct agx_str rest = agx_str_from(user), who = { 0 };
@@ -29,13 +29,13 @@ static bool parse_user(const char *user, struct owner *ret)
     return !ret->has_gid || agx_parse_u64(rest, UINT32_MAX, &ret->gid);
 }
 
-/* What calls on what a descriptor of O_PATH is of take. */
+/* Writes a path through which calls by name reach the file of an O_PATH descriptor. */
 static void name_fd(int fd, char out[32])
 {
     (void)snprintf(out, 32, "/proc/self/fd/%d", fd);
 }
 
-/* False where it is certain. By the mode alone: a list of access rights may say more. */
+/* False only where it is certain. Reads the mode alone: an ACL may grant more. */
 static bool may_write(const struct agx_hostpath *from, const struct owner *o)
 {
     mode_t need = S_ISDIR(from->mode) ? W_OK | X_OK : W_OK, has = from->mode;
@@ -86,8 +86,8 @@ int agx_binds_open(struct agx_binds *b, const struct agx_sources_asker *asker, c
             return r;
         if (known && one->writable && !may_write(&one->from, &owner))
             return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                                 "mount '%s' is to be writable, but the image's user '%s' may not "
-                                 "write to '%s': give it the right (chown, chmod or setfacl), or "
+                                 "mount '%s' is writable, but the image's user '%s' may not "
+                                 "write to '%s': grant access (chown, chmod or setfacl), or "
                                  "mount it read-only",
                                  one->target, user, one->source);
     }

@@ -1,16 +1,16 @@
 /*
- * copies.c: the thread that writes a tar, the reader on the loop, and the pipe between them.
+ * copies.c: a thread that writes a tar, a reader on the loop, and the pipe between them.
  *
- * The pipe is a ring of bytes. The thread waits on `room` while it is full; the reader never waits:
- * it says that there is none yet, is `waiting` then, and the thread's next bytes send to `wake`.
- * The end and every failure come by the job's `done`, on the loop.
+ * The pipe is a ring buffer. The thread waits on `room` while it is full. The reader never waits:
+ * when there is nothing yet it says so and is `waiting`, and the thread sends to `wake` with its
+ * next bytes. The end and every failure come by the job's `done`, on the loop.
  *
  * Invariants:
- *  (1) what stands below `lock` is touched under it; the rest by the loop thread, but for `copy`,
- *      `asker`, `there` and `stop`, which the job's thread reads.
+ *  (1) fields below `lock` are accessed with it held. The others belong to the loop thread, except
+ *      `copy`, `asker`, `there` and `stop`, which the job's thread reads.
  *  (2) the thread sends to `wake` only while not `closed`; the loop closes the handle after that.
- *  (3) memory goes when both the job and the handle have ended. A thread that hangs in its source
- *      keeps it, and nothing else.
+ *  (3) memory is freed when both the job and the handle have ended. A thread that hangs in its
+ *      source holds only that memory.
  */
 #include "backend/copies.h"
 
@@ -32,7 +32,7 @@ struct agx_copies {
     void *user;
     bool ended;
     int code;                /* negative: how it ended */
-    struct agx_error *error; /* of an end that failed, until it is taken */
+    struct agx_error *error; /* why it failed, until it is taken */
     atomic_bool stop;
 
     pthread_mutex_t lock;
@@ -74,7 +74,7 @@ static int put(void *user, struct agx_str bytes, struct agx_error **err)
     return 0;
 }
 
-/* What the source is called in the tar. */
+/* The source's name in the tar. */
 static int name_in_tar(const struct agx_copies *c, bool is_dir, const char **ret_name,
                        struct agx_error **err)
 {
@@ -123,7 +123,7 @@ static void unhold(struct agx_copies *c)
     free(c);
 }
 
-/* Tells a reader that found nothing. */
+/* Wakes a reader that found nothing. */
 static void tell(struct agx_copies *c)
 {
     bool waiting;
@@ -154,9 +154,9 @@ static void on_done(struct agx_job *j, struct agx_error *error)
     c->ended = true;
     c->code = error ? -(int)error->code : 0;
     if (c->code == -AGX_UNAVAILABLE)
-        c->code = -AGX_ABORTED; /* to a reader it would mean "none yet" */
+        c->code = -AGX_ABORTED; /* the reader would take UNAVAILABLE for "none yet" */
     c->error = error;
-    tell(c); /* may close it: the hold keeps it until the next line */
+    tell(c); /* may close it: the hold keeps it alive */
     unhold(c);
 }
 

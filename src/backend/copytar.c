@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { BLOCK_BYTES = 32 << 10 }; /* as they are handed out */
+enum { BLOCK_BYTES = 32 << 10 }; /* as they are passed on */
 
 struct writer {
     struct agx_tarwriter tar;
@@ -18,7 +18,7 @@ struct writer {
 static int add_capability(struct archive_entry *out, const struct agx_copytree_entry *e,
                           struct agx_error **err)
 {
-    char value[256]; /* the kernel's format has 24 bytes at most */
+    char value[256]; /* the kernel's format needs 24 bytes at most */
     ssize_t n = fgetxattr(e->fd, "security.capability", value, sizeof(value));
 
     if (n < 0 && (errno == ENODATA || errno == ENOTSUP))
@@ -46,7 +46,7 @@ static void set_stat(struct archive_entry *out, const struct stat *st)
         archive_entry_set_size(out, 0);
 }
 
-/* As many bytes as the header said. */
+/* Exactly as many bytes as the header announced. */
 static int write_content(struct writer *w, const struct agx_copytree_entry *e,
                          struct agx_error **err)
 {

@@ -1,13 +1,13 @@
 /*
- * copytree.c: a walk over a source, and the choice of what goes in.
+ * copytree.c: walks a source and chooses what is copied.
  *
  * The walk keeps a stack of directories that are still to be read, as names, and has one of them
- * open at a time: neither descriptors nor the stack grow with the depth of the tree. It stops at
- * nothing that goes away under it.
+ * open at a time: neither descriptors nor the stack grow with the depth of the tree. Entries that
+ * disappear meanwhile do not stop it.
  *
- * A directory that the .gitignore covers is looked through before it is entered, for it is left out
- * as a whole when a symlink that leads out is anywhere in it. If none is, it and all beneath it are
- * `searched` and are not looked through again.
+ * A directory that the .gitignore covers is left out as a whole when a symlink that leads out is
+ * anywhere in it, so it is searched before it is entered. If there is none, it and all beneath it
+ * are `searched` and are not searched again.
  */
 #include "backend/copytree.h"
 
@@ -32,16 +32,16 @@ struct agx_copytree {
     struct agx_ignore *gitignore; /* NULL: there is none */
 };
 
-/* An entry that the walk has come to. */
+/* An entry that the walk has reached. */
 struct found {
-    int dir; /* where `name` is; open for the call */
+    int dir; /* the directory of `name`; open for the call */
     const char *name;
     const char *path;
     struct stat st;
     bool searched;
 };
 
-/* What a visitor says, besides a negative code. */
+/* Results of a visitor, besides a negative code. */
 enum { PASS, ENTER, FOUND };
 
 typedef int (*visit_fn)(struct agx_copytree *t, struct found *f, void *user,
@@ -98,7 +98,7 @@ static int open_dir(struct agx_copytree *t, const char *path, DIR **ret_dir, str
     *ret_dir = fdopendir(fd);
     if (!*ret_dir)
         return agx_error_errno(err, errno, "read directory '%s'", path);
-    (void)AGX_TAKE_FD(fd); /* it is the stream's now */
+    (void)AGX_TAKE_FD(fd); /* owned by the stream now */
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int visit(struct agx_copytree *t, struct found *f, visit_fn fn, void *use
     return fn(t, f, user, err);
 }
 
-/* Everything in one directory; those in it that are to be entered go to `pending`. */
+/* Visits one directory; those in it that shall be entered are pushed to `pending`. */
 static int walk_dir(struct agx_copytree *t, const char *path, bool searched,
                     struct agx_buf *pending, visit_fn fn, void *user, struct agx_error **err)
 {
@@ -153,7 +153,7 @@ static int walk_dir(struct agx_copytree *t, const char *path, bool searched,
     return r;
 }
 
-/* Visits all that is in the directory `path`. FOUND when a visitor said so. */
+/* Visits everything in the directory `path`. FOUND when a visitor returned it. */
 static int walk(struct agx_copytree *t, const char *path, visit_fn fn, void *user,
                 struct agx_error **err)
 {
@@ -172,7 +172,7 @@ static int walk(struct agx_copytree *t, const char *path, visit_fn fn, void *use
 
 /* ---- symlinks ---- */
 
-/* Appends the components of `part` to the absolute path `out`, which has no "." and ".." then. */
+/* Appends the components of `part` to the absolute path `out` and resolves "." and "..". */
 static bool join(char *out, size_t size, struct agx_str part)
 {
     struct agx_str name;
@@ -196,7 +196,7 @@ static bool join(char *out, size_t size, struct agx_str part)
     return true;
 }
 
-/* By its text alone: whether what it names exists does not matter, nor what that is. */
+/* Decided by the text alone: whether its target exists does not matter. */
 static bool leads_out(const struct agx_copytree *t, const char *path, const char *link)
 {
     const char *slash = strrchr(path, '/');
@@ -212,7 +212,7 @@ static bool leads_out(const struct agx_copytree *t, const char *path, const char
            (out[source.len] != '\0' && out[source.len] != '/');
 }
 
-/* 1; 0 when it is gone, or is no symlink any more. */
+/* 1; 0 when it is gone, or is not a symlink any more. */
 static int read_link(const struct found *f, char text[PATH_MAX], struct agx_error **err)
 {
     ssize_t n = readlinkat(f->dir, f->name, text, PATH_MAX - 1);
@@ -288,7 +288,7 @@ static int choose_link(struct agx_copytree *t, const struct found *f, const stru
 
 static int choose_file(const struct found *f, const struct choice *c, struct agx_error **err)
 {
-    /* Not blocking: what was a file may be a FIFO by now. */
+    /* O_NONBLOCK: a former file may be a FIFO by now. */
     _cleanup_close_ int fd =
         openat(f->dir, f->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct agx_copytree_entry e = { f->path, NULL, fd, NULL };
@@ -339,7 +339,7 @@ int agx_copytree_each(struct agx_copytree *t, agx_copytree_fn fn, void *user,
 
 /* ---- opening ---- */
 
-/* Only a .gitignore in the root counts, and none that is a symlink. */
+/* Only a .gitignore in the root is used, and only if it is not a symlink. */
 static int read_gitignore(struct agx_copytree *t, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf content = AGX_BUF_INIT(AGX_COPIES_GITIGNORE_MAX);
@@ -360,7 +360,7 @@ static int read_gitignore(struct agx_copytree *t, struct agx_error **err)
     return r < 0 ? agx_error_wrap(err, r, "read '.gitignore'") : 0;
 }
 
-/* For reading what was walked to, and nothing else. */
+/* Reopens for reading the very file that the path walk found. */
 static int reopen(const struct agx_hostpath *from)
 {
     char path[32];

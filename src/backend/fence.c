@@ -3,13 +3,13 @@
  *
  *   request --> waiting --> riding on a script --> done
  *                              ^        |
- *                              +-- a difference failed: all anew
+ *                              +-- a difference failed: the whole table again
  *
  * Invariants:
- *  (1) one job at a time. Requests that come while it runs wait, and share the next script.
- *  (2) a difference that fails may have met a table that somebody changed: it is tried once more as
- *      a whole before anybody is told.
- *  (3) the host is looked at before the first script, and when its routes change.
+ *  (1) one job runs at a time. Requests that come meanwhile wait, and share the next script.
+ *  (2) a failed difference may have met a table that another program changed: the whole table is
+ *      tried once before the failure is reported.
+ *  (3) the host is read before the first script, and when its routes change.
  */
 #include "backend/fence.h"
 
@@ -46,14 +46,14 @@ struct agx_fence {
     void *restored_user;
 
     struct agx_fence_state state;
-    struct agx_list waiting, riding; /* for the next script; on the present one */
+    struct op_list waiting, riding; /* for the next script; on the current one */
     bool running, closing;
-    bool synced;     /* the first sync was asked for */
-    bool asked;      /* there is something to do that no request waits for */
-    bool stale;      /* the host is to be looked at first */
-    bool pass_stale; /* the way through an engine's filter is to be looked at */
-    bool restoring;  /* somebody else changed the table */
-    unsigned n_open; /* what the end waits for */
+    bool synced;     /* the first sync was requested */
+    bool asked;      /* there is work that no request waits for */
+    bool stale;      /* the host must be read first */
+    bool pass_stale; /* the rules in an engine's filter must be checked */
+    bool restoring;  /* another program changed the table */
+    unsigned n_open; /* open handles that close waits for */
 
     agx_done_fn closed;
     void *closed_user;
@@ -68,8 +68,8 @@ static struct agx_fence_op *pop(struct agx_list *list)
     return AGX_LIST_TAKE(list, struct agx_fence_op, node);
 }
 
-/* Tells all that rode on the script. They may ask for more meanwhile, or close the fence. */
-static void tell(struct agx_list *list, const struct agx_error *error)
+/* Ends all requests of the script. Their callbacks may make new requests, or close the firewall. */
+static void tell(struct op_list *list, const struct agx_error *error)
 {
     struct agx_fence_op *op;
 
@@ -87,7 +87,7 @@ static void start_job(struct agx_fence *f)
 
     f->running = true;
     r = agx_job_start(&f->job->job, f->pool, &err);
-    assert(r == 0); /* one at a time, and the pool stops with the fence */
+    assert(r == 0); /* one job at a time, and the pool stops only with us */
     (void)r;
     agx_error_free(err);
 }
@@ -111,7 +111,7 @@ static void start_script(struct agx_fence *f)
     start_job(f);
 }
 
-/* Starts what is to be done next, if anything. */
+/* Starts the next job, if there is any work. */
 static void kick(struct agx_fence *f)
 {
     bool waits = !agx_list_is_empty(&f->waiting) || !agx_list_is_empty(&f->riding);
@@ -137,7 +137,7 @@ static void on_host_read(struct agx_fence *f, struct agx_error *error)
     f->stale = false;
     agx_error_free(error);
     if (r < 0)
-        return; /* what was known of the host is still the best that is known */
+        return; /* the last known state of the host stays in use */
     f->asked = agx_fence_state_set_host(&f->state, &words) || f->asked;
 }
 
@@ -149,7 +149,7 @@ static void on_retry(uv_timer_t *t)
     kick(f);
 }
 
-/* A whole one failed, or one succeeded. Nothing is touched behind the last call. */
+/* A whole table failed, or a script succeeded. Do not touch `f` after the last call. */
 static void conclude(struct agx_fence *f, struct agx_error *error)
 {
     struct agx_list list = { 0 };
@@ -160,7 +160,7 @@ static void conclude(struct agx_fence *f, struct agx_error *error)
     agx_list_move(&list, &f->riding);
     if (error && f->restoring)
         (void)uv_timer_start(&f->retry, on_retry, AGX_FENCE_RETRY_MS, 0);
-    f->restoring = f->restoring && (error || again); /* changed once more meanwhile */
+    f->restoring = f->restoring && (error || again); /* it was changed again meanwhile */
     kick(f);
     tell(&list, error);
     if (restored)
@@ -185,10 +185,10 @@ static void on_job_done(struct agx_job *job, struct agx_error *error)
         agx_fence_state_landed(&f->state);
         conclude(f, NULL);
     } else if (!f->state.flying_whole) {
-        agx_error_free(error); /* invariant 2: those that ride on it ride again */
+        agx_error_free(error); /* invariant 2: its requests get another try */
         f->state.whole = f->asked = true;
-        if (agx_list_is_empty(&f->riding))
-            f->restoring = true; /* it was for news: nobody else asks again */
+        f->restoring =
+            f->restoring || !f->riding.head; /* no request is left that would ask again */
         kick(f);
     } else {
         f->state.whole = true;
@@ -355,7 +355,7 @@ int agx_fence_put(struct agx_fence *f, const struct agx_fence_member *member, ag
     agx_loop_assert(f->loop);
     if (!f->synced)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the packet filter is not yet in step with what runs");
+                             "the packet filter does not match the running sandboxes yet");
     r = agx_fence_state_set(&f->state, member, err);
     if (r == 0)
         wait_for(f, done, user, ret_op);
@@ -368,7 +368,7 @@ int agx_fence_remove(struct agx_fence *f, const char *sandbox_id, agx_done_fn do
     agx_loop_assert(f->loop);
     if (!f->synced)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the packet filter is not yet in step with what runs");
+                             "the packet filter does not match the running sandboxes yet");
     agx_fence_state_remove(&f->state, sandbox_id);
     wait_for(f, done, user, ret_op);
     return 0;
@@ -410,7 +410,7 @@ static void on_pool_stopped(void *user, struct agx_error *error)
     struct agx_fence *f = user;
 
     if (error)
-        f->job = NULL; /* the kernel does not answer: its thread may still use it */
+        f->job = NULL; /* the kernel does not answer: the thread may still use it */
     agx_error_free(error);
     end(f);
 }

@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-/* Where systemd-resolved is the only server in the first, engines take the second. */
+/* Where the first names only systemd-resolved, engines use the second. */
 static const char *const resolv_conf[] = { "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf" };
 
 static int add_uplink(struct agx_fence_host *h, unsigned index, struct agx_error **err)
@@ -19,11 +19,11 @@ static int add_uplink(struct agx_fence_host *h, unsigned index, struct agx_error
     char name[IF_NAMESIZE];
 
     if (!if_indextoname(index, name) || agx_words_has(&h->uplinks, name))
-        return 0; /* one that went meanwhile */
+        return 0; /* it disappeared meanwhile */
     return agx_words_add(&h->uplinks, agx_str_from(name), err);
 }
 
-/* A route with several ways. */
+/* A multipath route. */
 static int add_ways(struct agx_fence_host *h, const struct rtattr *a, struct agx_error **err)
 {
     const struct rtnexthop *hop = RTA_DATA(a);

@@ -1,4 +1,4 @@
-/* fence_host.h: what the fence must know of the host: ways out, and who answers for names. */
+/* fence_host.h: what the firewall needs to know about the host: uplinks and name servers. */
 #ifndef AGX_BACKEND_FENCE_HOST_H
 #define AGX_BACKEND_FENCE_HOST_H
 
@@ -6,17 +6,17 @@
 #include "core/text.h"
 
 struct agx_fence_host {
-    /* Interfaces with a default route or one by a gateway. A bridge that has neither is a network
+    /* Interfaces with a default route or a route by a gateway. A bridge without either is a network
      * of containers or virtual machines on this host. */
     struct agx_words uplinks;
-    /* Name servers of the host, without those on a loopback address. */
+    /* Name servers of the host, except those on loopback addresses. */
     struct agx_subnet_list resolvers;
 };
 
-/* Blocks. What resolv.conf says that is no address is skipped, a file that is missing too. */
+/* Blocks. A missing resolv.conf, and entries in it that are not addresses, are skipped. */
 int agx_fence_host_read(struct agx_fence_host *h, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The name servers in the text of a resolv.conf; for tests also. */
+/* The name servers in the text of a resolv.conf; also for tests. */
 int agx_fence_host_resolvers(struct agx_fence_host *h, struct agx_str text,
                              struct agx_error **err) AGX_MUST_CHECK;
 

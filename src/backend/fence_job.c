@@ -1,4 +1,4 @@
-/* fence_job.c: the thread that alone uses libnftables. */
+/* fence_job.c: the only thread that uses libnftables. */
 #include "backend/fence_job.h"
 
 #include "backend/fence_nft.h"
@@ -15,7 +15,8 @@
 
 #include "base/banned.h"
 
-/* The library's complaint has lines that point into the script: the first says what is wrong. */
+/* The library's error text has lines that point into the script: only the first says what is
+ * wrong. */
 static int refuse(const char *complaint, struct agx_error **err)
 {
     const char *from = strstr(complaint, "Error: ");
@@ -29,8 +30,8 @@ static int refuse(const char *complaint, struct agx_error **err)
                          AGX_STR_ARG(line));
 }
 
-/* The library ends the process where it cannot have a socket, and later where that has a number
- * which select() cannot have: one that is opened before it shows both. */
+/* The library ends the process if it cannot get a socket, and later if the socket's number is too
+ * large for select(). Opening one first detects both. */
 static int try_socket(struct agx_error **err)
 {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
@@ -71,11 +72,11 @@ void agx_fence_job_open(struct agx_fence_job *j)
     (void)!agx_netns_run(j->net_fd, open_early, j, NULL);
 }
 
-/* Once: the thread, which has no other work, stays in there. */
+/* Runs once: the thread, which has no other work, stays in that namespace. */
 static int enter(struct agx_fence_job *j, struct agx_error **err)
 {
     if (j->net_fd > 0 && !j->entered && setns(j->net_fd, CLONE_NEWNET) < 0)
-        return agx_error_errno(err, errno, "enter the network of the packet filter");
+        return agx_error_errno(err, errno, "enter the network namespace of the packet filter");
     j->entered = true;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* fence_legacy.c: rules by iptables-legacy, or by an iptables that is the same. */
+/* fence_legacy.c: sets the rules with iptables-legacy, or an iptables that is the same. */
 #include "backend/fence_legacy.h"
 
 #include "backend/fence_pass.h"
@@ -13,12 +13,12 @@
 
 enum { NAMES_MAX = 4096 };
 
-/* An engine must have had one of them to make its chain. One that is another front of nftables does
- * not find the chain: who asks here has not found it there. */
+/* The engine must have used one of them to make its chain. An iptables that is a front end of
+ * nftables does not find the chain, which is not in nftables: our caller has looked there. */
 static const char *const programs[] = { "/usr/sbin/iptables-legacy", "/sbin/iptables-legacy",
                                         "/usr/sbin/iptables", "/sbin/iptables" };
 
-/* The tables of that filter which are in use in this network. */
+/* Lists the tables of that filter that are in use in this network namespace. */
 static bool is_in_use(void)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(NAMES_MAX);
@@ -34,8 +34,8 @@ static bool is_in_use(void)
     return false;
 }
 
-/* Its exit code; -1: it could not be run, or was killed. `-w`: others that change rules are waited
- * for. */
+/* Returns its exit code; -1: it could not be run, or was killed. `-w` waits for other programs that
+ * change rules. */
 static int run(const char *program, const char *const *words, size_t n)
 {
     const char *argv[24] = { program, "-w" };
@@ -55,7 +55,7 @@ static int run(const char *program, const char *const *words, size_t n)
     return r > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* NULL: no program knows such a chain. */
+/* NULL: no program finds such a chain. */
 static const char *find_program(void)
 {
     static const char *const list[] = { "-S", AGX_FENCE_PASS_CHAIN };
@@ -67,7 +67,7 @@ static const char *find_program(void)
     return NULL;
 }
 
-/* -C, -I or -D: looks for the rule, puts it at the head, takes it out. */
+/* -C, -I or -D: looks for the rule, inserts it at the head, deletes it. */
 static int rule(const char *program, const char *what, const char *direction, const char *mark)
 {
     const char *const words[] = { what,      AGX_FENCE_PASS_CHAIN, direction, "agx+", "-m",

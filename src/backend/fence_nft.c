@@ -1,4 +1,4 @@
-/* fence_nft.c: the one place that runs commands of nftables. */
+/* fence_nft.c: the one place that runs nftables commands. */
 #include "backend/fence_nft.h"
 
 #include "base/limits.h"

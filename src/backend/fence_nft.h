@@ -1,4 +1,4 @@
-/* fence_nft.h: commands to libnftables, and what it says to them. */
+/* fence_nft.h: runs libnftables commands and returns its messages. */
 #ifndef AGX_BACKEND_FENCE_NFT_H
 #define AGX_BACKEND_FENCE_NFT_H
 
@@ -7,15 +7,16 @@
 struct nft_ctx;
 
 /*
- * Runs the commands: one transaction, all of it or nothing. NULL, or the library's complaint, which
- * lives until its next use.
+ * Runs the commands as one transaction, in full or not at all. Returns NULL, or the library's error
+ * text, which is valid until the next call.
  *
- * The library first reads what there is. Where somebody else changes rules at that moment it gives
- * up, before it has asked for anything: then it is tried again, AGX_FENCE_NFT_TRIES times in all.
+ * The library first reads the existing rules. If another program changes rules at that moment, it
+ * gives up before it has sent anything; the commands are then tried again, AGX_FENCE_NFT_TRIES
+ * times in all.
  */
 const char *agx_fence_nft_run(struct nft_ctx *nft, const char *script);
 
-/* Whether a complaint is that: nothing is known of what was asked for. */
+/* Whether an error text means just that: the outcome of the commands is then unknown. */
 bool agx_fence_nft_is_busy(const char *complaint);
 
 #endif

@@ -1,5 +1,4 @@
-/* fence_pass.c: the chain is read as JSON; what is missing is put in, what is too much taken out.
- */
+/* fence_pass.c: reads the chain as JSON, adds missing rules and deletes surplus ones. */
 #include "backend/fence_pass.h"
 
 #include "backend/fence_legacy.h"
@@ -11,8 +10,8 @@
 
 #include "base/banned.h"
 
-/* As many as we would make, and some that somebody doubled by restoring a copy; the rest goes at
- * the next look. The commands for that are short. */
+/* Our own rules, and some duplicates from a restored copy; more are deleted at the next check. The
+ * commands for that are short. */
 enum { OURS = 2, RULES_MAX = 16, TEXT_MAX = 4096 };
 
 #define CHAIN "ip " AGX_FENCE_PASS_TABLE " " AGX_FENCE_PASS_CHAIN
@@ -35,8 +34,9 @@ size_t agx_fence_pass_find(const char *json, const char *mark, uint64_t *ret, si
     return n;
 }
 
-/* 1 when there is such a chain; 0 also where the kernel has nothing of the kind. One that could not
- * be read is not taken for missing: nothing would tell us again that it is there. */
+/* 1 when there is such a chain; 0 when there is none, also where the kernel has no such filter. A
+ * chain that could not be read does not count as missing: no later event would tell us that it
+ * exists. */
 static int list_ours(struct nft_ctx *nft, const char *mark, uint64_t *ret, size_t *ret_n,
                      struct agx_error **err)
 {

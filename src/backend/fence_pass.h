@@ -1,10 +1,10 @@
 /*
- * fence_pass.h: the way through an engine's packet filter, for members that no engine routes for.
+ * fence_pass.h: lets members that no engine routes for pass an engine's packet filter.
  *
- * Docker lets nothing be forwarded but what its own rules name, and keeps a chain for the rules of
- * others, DOCKER-USER. Where that chain is, two rules of ours stand at its head: what comes from
- * our links and what goes to them is accepted there. That ends Docker's table alone: our own has
- * its say as before. Our rules are known by their comment, the name of our table.
+ * Docker forwards only what its own rules name, and keeps a chain for the rules of others,
+ * DOCKER-USER. Where that chain exists, we insert two rules at its head: they accept packets from
+ * and to our links. That skips only the rest of Docker's table: our own table still applies. Our
+ * rules are recognised by their comment, the name of our table.
  */
 #ifndef AGX_BACKEND_FENCE_PASS_H
 #define AGX_BACKEND_FENCE_PASS_H
@@ -13,20 +13,20 @@
 
 #include <stdint.h>
 
-/* Where the rules are. */
+/* Where the chain is. */
 #define AGX_FENCE_PASS_TABLE "filter"
 #define AGX_FENCE_PASS_CHAIN "DOCKER-USER"
 
 struct nft_ctx;
 
-/* Both rules stand, or none when they are not `wanted`. Without the chain the older packet filter
- * is looked at (fence_legacy.h); where it is not there either, there is nothing to do.
- * Blocks; for the thread that owns `nft`. */
+/* Sets both rules, or removes them when not `wanted`. Without the chain, the older packet filter is
+ * tried (fence_legacy.h); if that lacks it too, there is nothing to do. Blocks; for the thread that
+ * owns `nft`. */
 int agx_fence_pass_set(struct nft_ctx *nft, const char *mark, bool wanted,
                        struct agx_error **err) AGX_MUST_CHECK;
 
-/* The handles of the rules with that mark in the JSON of the chain, at most `max`; how many there
- * are. */
+/* Finds the handles of the rules with that mark in the JSON of the chain, at most `max`; returns
+ * how many there are. */
 size_t agx_fence_pass_find(const char *json, const char *mark, uint64_t *ret, size_t max);
 
 #endif

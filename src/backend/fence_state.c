@@ -1,6 +1,6 @@
 /*
- * fence_state.c: see fence_state.h. Sets of elements are sorted lists of words; what is in flight
- * is a copy, for more may be asked for meanwhile.
+ * fence_state.c: see fence_state.h. Sets of elements are sorted lists of words. What is in flight
+ * is a copy, because `wanted` may change meanwhile.
  */
 #include "backend/fence_state.h"
 
@@ -12,7 +12,7 @@
 
 struct member {
     struct agx_fence_part part;
-    char *bridge; /* NULL: it is to go */
+    char *bridge; /* NULL: to be removed */
 };
 
 static const struct agx_words none;
@@ -50,7 +50,7 @@ static int check_bridge(const struct agx_fence_state *s, const struct agx_fence_
         if (other->bridge && m->bridge && strcmp(other->bridge, m->bridge) == 0 &&
             !agx_str_eq(id, agx_str_from(m->sandbox_id)))
             return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                                 "the bridge '%s' is that of sandbox '%.*s' already", m->bridge,
+                                 "the bridge '%s' already belongs to sandbox '%.*s'", m->bridge,
                                  AGX_STR_ARG(id));
     }
     return 0;
@@ -118,7 +118,7 @@ bool agx_fence_state_any(const struct agx_fence_state *s)
     return false;
 }
 
-/* A script that did not land is none: what was part of it is part of the next. */
+/* Undoes a script that was not applied: its changes become part of the next one. */
 static void call_back(struct agx_fence_state *s)
 {
     void *value;
@@ -153,7 +153,7 @@ static void land(struct agx_fence_part *p)
     p->flying = false;
 }
 
-/* What is wanted now is what the script in `out` will make. */
+/* The script in `out` will make the kernel equal to what is wanted now. */
 int agx_fence_state_script(struct agx_fence_state *s, struct agx_buf *out, struct agx_error **err)
 {
     int r = 0;
@@ -162,7 +162,7 @@ int agx_fence_state_script(struct agx_fence_state *s, struct agx_buf *out, struc
     call_back(s);
     s->flying_some = agx_fence_state_any(s);
     s->flying_whole = s->whole || !s->flying_some;
-    s->whole = false; /* who sets it from now on means the next one */
+    s->whole = false; /* set later, it means the next script */
     if (s->flying_whole)
         r = agx_fence_text_drop(out, s->table);
     if (r == 0 && s->flying_whole && s->flying_some)
@@ -192,7 +192,7 @@ static struct member *find_gone(const struct agx_fence_state *s, struct agx_str 
     return NULL;
 }
 
-/* The kernel has what was in flight. */
+/* The kernel now has what was in flight. */
 void agx_fence_state_landed(struct agx_fence_state *s)
 {
     struct member *gone;

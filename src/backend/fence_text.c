@@ -1,14 +1,15 @@
 /*
  * fence_text.c: rules and elements.
  *
- * Where packets are looked at, and why there:
+ * Where packets are filtered, and why there:
  *
- *   prerouting, priority mangle: after connections are known (a reply is one), before an engine
- *       turns a published port into a container's address: what was asked for is still to be seen.
- *   input: what reaches the host itself in spite of that, broadcasts and the like.
- *   forward: the way out is known, so other bridges are.
+ *   prerouting, priority mangle: connection tracking has run (replies are recognised), but no
+ *   engine
+ *       has translated a published port to a container's address: the original target is visible.
+ *   input: packets that reach the host itself all the same, such as broadcasts.
+ *   forward: the outgoing interface is known, so other bridges are recognised.
  *
- * An accept ends our own chain only: other firewalls still have their say.
+ * An accept ends only our own chain: other firewalls still decide too.
  */
 #include "backend/fence_text.h"
 
@@ -20,9 +21,9 @@
 
 #include "base/banned.h"
 
-/* Never, whatever a list says: this network, loopback, link-local, multicast and reserved; and what
- * clouds answer on from inside: credentials of the machine. The last four of IPv6 are the same by
- * way of a translator. */
+/* Never allowed, whatever a list says: this network, loopback, link-local, multicast, reserved
+ * addresses, and the metadata services of clouds, which hold the machine's credentials. The last
+ * four of IPv6 are the same addresses behind a translator. */
 #define NEVER4                                                                                     \
     "0.0.0.0/8, 127.0.0.0/8, 169.254.0.0/16, 100.100.100.200, 168.63.129.16, 192.0.0.0/24, "       \
     "224.0.0.0/3"
@@ -49,7 +50,7 @@ static const char sets[] = "    set bridges { type ifname; }\n"
                            "    set dns4 { type ipv4_addr; }\n"
                            "    set dns6 { type ipv6_addr; }\n";
 
-/* Protocols by words that nft knows itself: others are looked up in /etc/protocols, which not every
+/* Protocols by names that nft itself knows: others are looked up in /etc/protocols, which not every
  * host has. */
 static const char refusals[] =
     "    chain refuse {\n"
@@ -118,7 +119,7 @@ static const char hooks[] = "    chain arriving {\n"
                             "        oifname @bridges goto crossing\n"
                             "    }\n";
 
-/* Where nobody else does it: what leaves the host does so under the host's address. */
+/* Where no engine does it: packets that leave the host get the host's address. */
 static const char routing[] = "    chain postrouting {\n"
                               "        type nat hook postrouting priority srcnat\n"
                               "        iifname . ip saddr @own4 oifname != @bridges masquerade\n"
@@ -126,7 +127,7 @@ static const char routing[] = "    chain postrouting {\n"
 
 int agx_fence_text_drop(struct agx_buf *out, const char *table)
 {
-    /* To delete one that is not there is an error; to add one that is there is none. */
+    /* Deleting a missing table is an error; adding an existing one is not. */
     return agx_buf_printf(out, "add table inet %s\ndelete table inet %s\n", table, table);
 }
 
@@ -165,7 +166,7 @@ static int version(const struct agx_subnet *s)
     return s->ipv6 ? 6 : 4;
 }
 
-/* Names of interfaces may have almost any byte; these have a meaning for nftables or for people. */
+/* Interface names may contain almost any byte; these have a meaning for nftables or for people. */
 static bool is_interface(const char *name)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -174,7 +175,7 @@ static bool is_interface(const char *name)
     return len > 0 && len < IF_NAMESIZE && strspn(name, good) == len && name[0] != '.';
 }
 
-/* A network that contains another comes before it, both of one port. */
+/* A network sorts before a network that it contains; both have the same port. */
 static int compare_egress(const void *a, const void *b)
 {
     const struct agx_egress *x = a, *y = b;
@@ -188,7 +189,7 @@ static int compare_egress(const void *a, const void *b)
     return order ? order : (int)x->to.prefix - (int)y->to.prefix;
 }
 
-/* Sorted entries. A set takes no element that lies in another one. */
+/* Adds the entries, sorted. A set takes no element that lies within another one. */
 static int add_egress(struct agx_words *w, const char *bridge, const struct agx_egress *list,
                       size_t n, struct agx_error **err)
 {
@@ -220,7 +221,7 @@ static int add_list(struct agx_words *w, const struct agx_fence_member *m, struc
 
     if (m->n_egress > AGX_FENCE_EGRESS_MAX)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                             "an egress list of %zu addresses is too long: %d are the most",
+                             "an egress list of %zu addresses is too long: the limit is %d",
                              m->n_egress, AGX_FENCE_EGRESS_MAX);
     if (m->n_egress == 0)
         return 0;
@@ -289,7 +290,7 @@ int agx_fence_text_host(const struct agx_fence_host *h, struct agx_words *ret,
     return 0;
 }
 
-/* The words of `a` that are not in `b`. */
+/* Writes the words of `a` that are not in `b`. */
 static int write_difference(struct agx_buf *out, const char *verb, const char *table,
                             const struct agx_words *a, const struct agx_words *b)
 {

@@ -1,9 +1,9 @@
 /*
- * fence_watch.c: two netlink sockets that only listen.
+ * fence_watch.c: two netlink sockets that only receive.
  *
- * The rules' socket tells of each object of a transaction and at its end who made it (NEWGEN). So
- * `touched` gathers whether our table is among them and the end decides. Messages that were lost
- * for want of room count as a change by somebody else.
+ * The nftables socket reports each object of a transaction and, at its end, who made it (NEWGEN).
+ * So `touched` records whether our table is among them, and the end decides. Messages lost for lack
+ * of buffer space count as a change by another program.
  */
 #include "backend/fence_watch.h"
 
@@ -36,12 +36,12 @@ struct listener {
 struct agx_fence_watch {
     const struct agx_fence_watch_ops *ops;
     void *user;
-    int net_fd; /* for the open alone */
+    int net_fd; /* only used by open */
     char table[NFT_TABLE_MAXNAMELEN], thread[16];
     struct listener sockets[SOCKETS];
     uv_timer_t gather;
-    unsigned n_open; /* handles */
-    /* Our table, or the chain of fence_pass.h, is part of the transaction that is being told of. */
+    unsigned n_open; /* open handles */
+    /* The transaction that is being reported contains our table, or the chain of fence_pass.h. */
     bool touched, touched_pass;
     bool table_news, route_news, pass_news;
 };
@@ -67,7 +67,7 @@ static void gather(struct agx_fence_watch *w)
     uv_unref((uv_handle_t *)&w->gather);
 }
 
-/* An attribute that is a string. */
+/* A string attribute. */
 static struct agx_str find_text(struct nlmsghdr *m, unsigned type)
 {
     struct rtattr *a =
@@ -84,7 +84,7 @@ static struct agx_str find_text(struct nlmsghdr *m, unsigned type)
     return (struct agx_str){ 0 };
 }
 
-/* Whether a message is about that chain: it is itself, or one of its rules. */
+/* Whether a message is about that chain or one of its rules. */
 static bool is_pass(struct nlmsghdr *m)
 {
     const struct nfgenmsg *g = NLMSG_DATA(m);
@@ -105,7 +105,7 @@ static void on_rule_message(struct agx_fence_watch *w, struct nlmsghdr *m)
         NFNL_SUBSYS_ID(m->nlmsg_type) != NFNL_SUBSYS_NFTABLES)
         return;
     if (NFNL_MSG_TYPE(m->nlmsg_type) != NFT_MSG_NEWGEN) {
-        /* The table's name is the first attribute of all of them. */
+        /* The table's name is the first attribute of all these messages. */
         w->touched =
             w->touched || (g->nfgen_family == NFPROTO_INET &&
                            agx_str_eq(find_text(m, NFTA_TABLE_NAME), agx_str_from(w->table)));
@@ -121,8 +121,8 @@ static void on_rule_message(struct agx_fence_watch *w, struct nlmsghdr *m)
     w->touched = w->touched_pass = false;
 }
 
-/* Whether a route may make an uplink, or end one: it leads out of the networks that the host itself
- * is in. All others come and go with every sandbox. */
+/* Whether a route may add or remove an uplink: it leads out of the host's own networks. All other
+ * routes come and go with every sandbox. */
 static bool leads_out(struct nlmsghdr *m)
 {
     static const unsigned short ways[] = { RTA_GATEWAY, RTA_VIA, RTA_MULTIPATH };
@@ -159,7 +159,7 @@ static void on_readable(uv_poll_t *p, int status, int events)
     } in;
 
     (void)events;
-    if (status < 0) /* an error, as below, stops the handle; it is over when it was read */
+    if (status < 0) /* an error stops the handle and is cleared by reading it */
         (void)uv_poll_start(p, UV_READABLE, on_readable);
     for (int i = 0; i < AGX_FENCE_NEWS_TURN; i++) {
         ssize_t n = recv(l->fd, &in, sizeof(in), MSG_DONTWAIT);
@@ -204,7 +204,8 @@ static int join(struct agx_loop *loop, struct listener *l, int protocol, const i
     if (fd < 0)
         return agx_error_wrap(err, fd, "listen for changes of the packet filter");
     if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)); /* as much as we may */
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)); /* as much as the kernel
+                                                                           * permits */
     if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0)
         return agx_error_errno(err, errno, "listen for changes of the packet filter");
     for (size_t i = 0; i < 2; i++) {

@@ -1,8 +1,9 @@
 /*
- * fence_watch.h: hears from the kernel when somebody else changes our table, or when the host's
- * routes change.
+ * fence_watch.h: is notified by the kernel when another program changes our table, or when the
+ * host's routes change.
  *
- * The kernel names the thread that made each change of the rules; ours have a name of their own.
+ * The kernel names the thread that made each rule change; the thread that makes ours has its own
+ * name.
  */
 #ifndef AGX_BACKEND_FENCE_WATCH_H
 #define AGX_BACKEND_FENCE_WATCH_H
@@ -11,27 +12,27 @@
 
 struct agx_fence_watch;
 
-/* Neither closes the watch. */
+/* These calls must not close the watch. */
 struct agx_fence_watch_ops {
-    void (*table)(void *user);  /* our table may not be what we made */
-    void (*routes)(void *user); /* ways out of the host may be others */
-    void (*pass)(void *user);   /* the chain of fence_pass.h may be another */
+    void (*table)(void *user);  /* our table may have been changed */
+    void (*routes)(void *user); /* the uplinks of the host may have changed */
+    void (*pass)(void *user);   /* the chain of fence_pass.h may have changed */
 };
 
 /* Strings are copied. */
 struct agx_fence_watch_config {
     const char *table;
-    const char *thread; /* name of the thread whose changes are ours */
-    int net_fd;         /* the network namespace that has the table; 0: our own */
+    const char *thread; /* thread whose changes are ours */
+    int net_fd;         /* network namespace of the table; 0: our own */
     const struct agx_fence_watch_ops *ops;
     void *user;
 };
 
-/* Does not keep the loop running. Changes gather for AGX_FENCE_NEWS_MS. */
+/* Does not keep the loop running. Changes are collected for AGX_FENCE_NEWS_MS. */
 int agx_fence_watch_open(struct agx_loop *l, const struct agx_fence_watch_config *config,
                          struct agx_fence_watch **ret_watch, struct agx_error **err) AGX_MUST_CHECK;
 
-/* No call any more. Returns NULL and accepts it. */
+/* No callback comes any more. Accepts and returns NULL. */
 struct agx_fence_watch *agx_fence_watch_close(struct agx_fence_watch *w);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpus.c: device nodes by their names. */
+/* gpus.c: finds device nodes by name. */
 #include "backend/gpus.h"
 
 #include <glob.h>

@@ -1,4 +1,4 @@
-/* hostpath.c: a walk with one directory open at a time, and the rules for symlinks. */
+/* hostpath.c: a path walk with one directory open at a time, and the rules for symlinks. */
 #include "backend/hostpath.h"
 
 #include "backend/writables.h"
@@ -16,12 +16,12 @@
 #include "base/banned.h"
 
 enum {
-    LINKS_MAX = 40, /* as the kernel follows at most */
+    LINKS_MAX = 40, /* the kernel's own limit */
     NS_PER_S = 1000000000,
     NOWHERE = -1,
 };
 
-/* What is known of something that is open. */
+/* What is known about an open file. */
 struct node {
     int fd;
     struct agx_file_id id;
@@ -36,14 +36,14 @@ struct walk {
     struct node at;
     char path[PATH_MAX]; /* of `at`; "" is the root */
     size_t len;
-    char rest[2 * PATH_MAX]; /* what is still to be walked */
+    char rest[2 * PATH_MAX]; /* components still to be walked */
     unsigned links;
     int depth;       /* of `at` below the root */
-    int writable_at; /* depth of the uppermost directory of that kind that we are in, or NOWHERE */
+    int writable_at; /* depth of the topmost sandbox-writable directory on the way, or NOWHERE */
     int marked_at;   /* likewise */
 };
 
-/* Paths as long as people read. */
+/* Paths are cut to a readable length. */
 #define SHOWN(path) agx_text_cut(agx_str_from(path), 512), (path)
 
 static int look(int fd, struct node *ret)
@@ -95,8 +95,8 @@ static int refuse(const struct walk *w, const char *name, struct agx_error **err
 }
 
 /*
- * Where ids are mapped, root of the host and everybody else without an id here look the same. One
- * who may write to no directory of root's has not made a link there; a sticky one is everybody's.
+ * With mapped ids, host root and every unmapped user look the same. A user who cannot write to
+ * root's directories cannot have made a link there; a sticky directory is open to everybody.
  */
 static int judge_link(const struct walk *w, const struct node *link, const char *name,
                       struct agx_error **err)
@@ -105,7 +105,7 @@ static int judge_link(const struct walk *w, const struct node *link, const char 
     const bool open = dir->mode & (S_IWGRP | S_IWOTH);
 
     if (w->writable_at != NOWHERE)
-        return refuse(w, name, err, "a sandbox may have made it, in a mount that it can write to");
+        return refuse(w, name, err, "a sandbox may have made it in a writable mount");
     if (!is_ours(w, dir->uid) && !is_unmapped(w, dir->uid))
         return refuse(w, name, err, "its directory belongs to another user");
     if (!is_ours(w, link->uid) && (open || !is_unmapped(w, link->uid)))
@@ -115,7 +115,7 @@ static int judge_link(const struct walk *w, const struct node *link, const char 
     return 0;
 }
 
-/* A link of /proc leads elsewhere than its text says. */
+/* A magic link of /proc does not lead where its text says. */
 static bool is_of_proc(int fd)
 {
     struct statfs fs;
@@ -176,7 +176,7 @@ static int begin(struct walk *w, struct agx_error **err)
     return 0;
 }
 
-/* Above a directory that a sandbox may move about is whatever it likes. */
+/* A sandbox may have moved a directory in its mount, so the parent of one can be anything. */
 static int go_up(struct walk *w, struct agx_error **err)
 {
     struct node up = { .fd = -1 };
@@ -200,7 +200,7 @@ static int go_up(struct walk *w, struct agx_error **err)
     return 0;
 }
 
-/* Asks for a directory first: only so is one mounted that is mounted when somebody comes. */
+/* Tries O_DIRECTORY first: only that triggers an automount. */
 static int open_part(const struct walk *w, const char *name, struct node *ret,
                      struct agx_error **err)
 {
@@ -217,7 +217,7 @@ static int open_part(const struct walk *w, const char *name, struct node *ret,
     return agx_error_errno(err, -r, "lstat %.*s", SHOWN(w->asked));
 }
 
-/* The link's text comes in front of what is left. */
+/* Puts the link's text in front of the rest. */
 static int follow(struct walk *w, const struct node *link, const char *name, struct agx_error **err)
 {
     char text[PATH_MAX], rest[sizeof(w->rest)];
@@ -251,7 +251,7 @@ static int enter(struct walk *w, const struct node *n, const char *name, struct 
     return 0;
 }
 
-/* The next part of `rest`; false: there is none. */
+/* The next component of `rest`; false: there is none. */
 static bool take_part(struct walk *w, char name[NAME_MAX + 2])
 {
     struct agx_str rest = agx_str_from(w->rest), part = { 0 };
@@ -262,7 +262,7 @@ static bool take_part(struct walk *w, char name[NAME_MAX + 2])
     if (rest.len == 0)
         return false;
     part = (struct agx_str){ rest.ptr, agx_str_find(rest, '/') };
-    n = AGX_MIN(part.len, (size_t)NAME_MAX + 1); /* longer ones are nowhere */
+    n = AGX_MIN(part.len, (size_t)NAME_MAX + 1); /* a longer name cannot exist */
     memcpy(name, part.ptr, n);
     name[n] = '\0';
     rest = agx_str_skip(rest, part.len);

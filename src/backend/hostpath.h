@@ -1,10 +1,10 @@
 /*
- * hostpath.h: a path of the host, opened part by part: one descriptor for what is checked, mounted
- * and copied.
+ * hostpath.h: opens a host path component by component, so that checking, mounting and copying all
+ * use one descriptor.
  *
- * A path that is resolved twice may lead to two things. Here each part is opened without following
- * a symlink, and what is decided is decided about what is open. A symlink is followed by its text,
- * and only where nobody else can have made it:
+ * A path that is resolved twice may lead to two different files. Here each component is opened
+ * without following symlinks, and checks are made on what is open. A symlink is followed by its
+ * text, and only where no other user can have made it:
  *
  *   - it and its directory belong to root, to us or to the caller;
  *   - group and others cannot write to the directory, or it is sticky;
@@ -24,8 +24,8 @@
 
 struct agx_writables;
 
-/* A file, whatever it is called. The time of its birth tells it from an earlier one whose number it
- * was given; 0 where the file system knows none. */
+/* Identifies a file, whatever its name. The birth time distinguishes it from an earlier file with
+ * the same inode number; 0 where the file system does not record it. */
 struct agx_file_id {
     uint64_t dev, ino, birth_ns;
 };
@@ -36,12 +36,13 @@ static inline bool agx_file_id_eq(const struct agx_file_id *a, const struct agx_
 }
 
 struct agx_hostpath_rules {
-    uid_t caller;                    /* besides root and us */
-    uid_t unmapped;                  /* what root of the host is called here; 0: as he is */
+    uid_t caller;                    /* trusted besides root and us */
+    uid_t unmapped;                  /* host root's uid as seen in our user namespace; 0:
+                                      * unchanged */
     struct agx_writables *writables; /* NULL: there are none */
-    const struct agx_file_id *marks; /* files, of which `marked` tells */
+    const struct agx_file_id *marks; /* files that `marked` reports */
     size_t n_marks;
-    bool follow_last; /* else a symlink at the end is what is opened */
+    bool follow_last; /* else a symlink at the end is itself opened */
 };
 
 struct agx_hostpath {
@@ -50,8 +51,8 @@ struct agx_hostpath {
     mode_t mode;
     uid_t uid;
     gid_t gid;
-    bool marked; /* it is one of `marks`, or beneath one */
-    char *path;  /* without symlinks but for the last part */
+    bool marked; /* it is, or is beneath, one of `marks` */
+    char *path;  /* without symlinks, except in the last component */
 };
 
 #define AGX_HOSTPATH_INIT                                                                          \
@@ -59,15 +60,15 @@ struct agx_hostpath {
         .fd = -1                                                                                   \
     }
 
-/* `path` is absolute. -AGX_INVALID_ARGUMENT with the symlink that is not followed, and why; what
- * the kernel says otherwise. */
+/* `path` is absolute. -AGX_INVALID_ARGUMENT with the symlink that is not followed, and why;
+ * otherwise the kernel's error. */
 int agx_hostpath_open(const char *path, const struct agx_hostpath_rules *rules,
                       struct agx_hostpath *ret, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Accepts NULL; as before agx_hostpath_open() afterwards. */
+/* Accepts NULL; afterwards as before agx_hostpath_open(). */
 void agx_hostpath_done(struct agx_hostpath *h);
 
-/* What a descriptor is of. -errno. */
+/* Identifies the file of a descriptor. -errno. */
 int agx_hostpath_identify(int fd, struct agx_file_id *ret);
 
 #endif

@@ -5,12 +5,12 @@
 
 #include "base/banned.h"
 
-/* Of a range that is for documentation: nobody is there, and the fence refuses it at once. */
+/* From a documentation range: no server is there, and the firewall refuses it at once. */
 #define NO_SERVER "192.0.2.53"
 
 enum { DNS_PORT = 53, LINES_PER_NAME = 4 };
 
-/* Without the prefix, which says nothing of one address. */
+/* Without the prefix length, which is meaningless for one address. */
 static char *address_text(const struct agx_subnet *s, char out[AGX_SUBNET_TEXT])
 {
     *strchr(agx_subnet_format(s, out), '/') = '\0';
@@ -58,7 +58,7 @@ static int add_once(struct agx_words *w, const char *word, struct agx_error **er
     return agx_words_has(w, word) ? 0 : agx_words_add(w, agx_str_from(word), err);
 }
 
-/* A few of each name are enough, and networks of sandboxes have no IPv6. */
+/* A few addresses per name are enough, and sandbox networks have no IPv6. */
 int agx_hosts_add(const struct agx_egress *e, struct agx_words *hosts, struct agx_words *entries,
                   struct agx_error **err)
 {

@@ -1,10 +1,10 @@
 /*
- * hosts.h: how a sandbox with an egress list knows names.
+ * hosts.h: name resolution in a sandbox with an egress list.
  *
- * No name server is open to it but those on the list: one that may be asked for anything carries
- * data out, in the names that it is asked for. So the engine's own resolver is told of no other,
- * and the names on the list stand in the sandbox's hosts file, with the addresses that they had
- * when it was made. These are entries of the list from then on.
+ * The sandbox may only use name servers on its list: a server that answers any query would carry
+ * data out in the names that are queried. So the engine's own resolver gets no other server, and
+ * the names on the list are written to the sandbox's hosts file, with the addresses that they had
+ * when it was made. Those addresses then become entries of the list.
  */
 #ifndef AGX_BACKEND_HOSTS_H
 #define AGX_BACKEND_HOSTS_H
@@ -13,11 +13,11 @@
 #include "core/egress.h"
 #include "core/text.h"
 
-/* Name servers for its containers: those on the list with their port, or one that is nowhere.
- * NULL when there is no memory. */
+/* Name servers for its containers: those on the list with their port, or an unreachable one. NULL
+ * without memory. */
 json_t *agx_hosts_dns(const struct agx_words *egress);
 
-/* What a name turned out to be: its line for the hosts file, and its entry for the list. */
+/* Adds a resolved name: its line to the hosts file, and its address to the list. */
 int agx_hosts_add(const struct agx_egress *e, struct agx_words *hosts, struct agx_words *entries,
                   struct agx_error **err) AGX_MUST_CHECK;
 

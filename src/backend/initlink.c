@@ -7,12 +7,12 @@
  *       +-------- broken, while init lives ----------+        init has ended: lost
  *
  * Invariants:
- *  (1) a socket has a poll handle of its own, which lives until its close callback: one of a broken
- *      connection may outlast the next connection's beginning;
- *  (2) what waits to be sent belongs to the present socket, and goes with it;
- *  (3) after lost() or in CLOSED no callback of the user's comes but closed();
- *  (4) there is a link for each sandbox, so it has no room for packets that come: those are read to
- *      the stack.
+ *  (1) each socket has its own poll handle, which lives until its close callback: the handle of a
+ *      broken connection may still exist when the next connection begins;
+ *  (2) the send queue belongs to the current socket and is dropped with it;
+ *  (3) after lost() or in CLOSED the only callback to the user is closed();
+ *  (4) there is a link for each sandbox, so it has no receive buffer: packets are read to the
+ *      stack.
  */
 #include "backend/initlink.h"
 
@@ -32,7 +32,7 @@
 
 enum link_state { LINK_TAKING, LINK_GREETING, LINK_READY, LINK_LOST, LINK_CLOSED };
 
-/* A packet that waits. */
+/* A queued packet. */
 struct packet {
     struct agx_list_node node;
     int fds[AGX_INIT_FDS_MAX + 1];
@@ -60,7 +60,7 @@ struct pidlink {
     struct sock *sock;
     struct agx_list packets; /* that wait */
     size_t queued;
-    unsigned n_open; /* handles, sockets' too */
+    unsigned n_open; /* handles, including those of sockets */
     uv_poll_t exit_poll;
     uv_timer_t timer;
     agx_done_fn closed;
@@ -135,7 +135,7 @@ static void try_later(struct pidlink *k)
     (void)uv_timer_start(&k->timer, on_timer, k->config.retry_ms, 0);
 }
 
-/* Init may not have come so far, or another program may still be in its place. */
+/* Init may not have got that far, or another program may still be in its place. */
 static bool is_channel(int fd)
 {
     int domain = 0, type = 0;
@@ -180,7 +180,7 @@ static void greet(struct pidlink *k)
         try_later(k);
         return;
     }
-    /* No answer: this was not init's channel after all. */
+    /* Without an answer, this was not init's channel after all. */
     (void)uv_timer_start(&k->timer, on_timer, k->config.connect_ms, 0);
 }
 
@@ -218,7 +218,7 @@ static void on_timer(uv_timer_t *t)
     take(k);
 }
 
-/* 0 sent, 1 not now, -1 broken. */
+/* 0: sent, 1: would block, -1: broken. */
 static int transmit(const struct sock *s, struct packet *q)
 {
     if (agx_fdpass_send(s->fd, q->bytes, q->len, q->fds, q->n_fds, MSG_DONTWAIT) >= 0)
@@ -226,7 +226,7 @@ static int transmit(const struct sock *s, struct packet *q)
     return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 1 : -1;
 }
 
-/* Sends what waits. What cannot be sent breaks the connection: its end is seen by the poll. */
+/* Sends the queue. A send that fails breaks the connection; the poll sees its end. */
 static void flush(struct pidlink *k)
 {
     struct packet *q;
@@ -241,8 +241,8 @@ static void flush(struct pidlink *k)
     poll_for(k->sock, agx_list_is_empty(&k->packets) ? UV_READABLE : UV_READABLE | UV_WRITABLE);
 }
 
-/* Of an init that ended with something of ours unread the kernel says so first, once: what it sent
- * before is behind that. */
+/* When init ended without reading all of ours, the kernel reports that error first, once: what init
+ * sent before comes behind it. */
 static ssize_t receive(const struct sock *s, uint8_t in[AGX_INIT_INLINE_MAX])
 {
     ssize_t n = recv(s->fd, in, AGX_INIT_INLINE_MAX, MSG_DONTWAIT);
@@ -257,7 +257,7 @@ static void on_packet(struct pidlink *k, struct agx_str packet)
     struct agx_init_msg m;
 
     if (agx_init_decode(packet, &m, NULL) < 0)
-        return; /* of a newer init: not for us */
+        return; /* from a newer init: ignored */
     if (k->state == LINK_READY && m.kind != AGX_INIT_WELCOME) {
         k->ops->message(k->user, &m);
     } else if (k->state == LINK_GREETING && m.kind == AGX_INIT_WELCOME && m.nonce == k->nonce) {
@@ -267,7 +267,7 @@ static void on_packet(struct pidlink *k, struct agx_str packet)
     }
 }
 
-/* Init has ended: what it said before that is still to be read. */
+/* Init has ended: its last messages are still to be read. */
 static void on_exit_poll(uv_poll_t *poll, int status, int events)
 {
     struct pidlink *k = container_of(poll, struct pidlink, exit_poll);
@@ -291,8 +291,8 @@ static void on_sock(uv_poll_t *poll, int status, int events)
     struct pidlink *k = s->link;
     uint8_t in[AGX_INIT_INLINE_MAX];
 
-    /* A callback may close the link, or break it. Of a socket with an error nothing more is told
-     * than that: all that is in it is read. */
+    /* A callback may close or break the link. The poll reports only the error of a broken socket,
+     * so everything in it is read. */
     for (unsigned i = 0; (i < AGX_INITLINK_TURN || status < 0) && k && k->sock == s; i++) {
         ssize_t n = receive(s, in);
 
@@ -300,7 +300,7 @@ static void on_sock(uv_poll_t *poll, int status, int events)
             break;
         if (n <= 0) {
             drop_sock(k);
-            begin(k); /* while init lives: its end is told by the pidfd */
+            begin(k); /* while init lives: the pidfd reports its end */
             return;
         }
         on_packet(k, agx_str_bytes(in, (size_t)n));
@@ -309,7 +309,7 @@ static void on_sock(uv_poll_t *poll, int status, int events)
         flush(s->link);
 }
 
-/* A packet that is too large for the socket goes in a file without a name. */
+/* A packet that is too large for the socket is sent as an unnamed file. */
 static int put_aside(const struct packet *q, struct agx_error **err)
 {
     _cleanup_close_ int fd = memfd_create("agentix-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -336,7 +336,7 @@ static struct packet *packet_new(const struct agx_init_msg *m)
     return q;
 }
 
-/* The descriptors, as our own; first the packet's, if it is large. */
+/* Duplicates the descriptors; first the packet's own, if it is large. */
 static int add_fds(struct packet *q, struct agx_str id, const int *fds, size_t n_fds,
                    struct agx_error **err)
 {
@@ -442,7 +442,7 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
     int r;
 
     if (pidfd < 0)
-        return agx_error_errno(err, errno, "hold the process of agentix-init");
+        return agx_error_errno(err, errno, "open the process of agentix-init");
     r = agx_random_bytes(&nonce, sizeof(nonce), err);
     if (r < 0)
         return r;

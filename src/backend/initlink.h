@@ -1,16 +1,16 @@
 /*
- * initlink.h: the control channel to one agentix-init, on the loop, found again when it breaks.
+ * initlink.h: the control channel to one agentix-init, on the loop; reconnects when it breaks.
  * docs/design/init.md
  *
- * There are several kinds of links, which differ in what carries the messages. The one that is
- * opened here takes the channel by pidfd_getfd(2).
+ * There are several kinds of links; they differ in their transport. The one that is opened here
+ * takes the channel with pidfd_getfd(2).
  *
  *     agx_initlink_open(loop, &config, &ops, user, &link, err);
- *     ... ops->ready: QUERY or START what is known ... agx_initlink_send() ... ops->message ...
+ *     ... ops->ready: QUERY or START known commands ... agx_initlink_send() ... ops->message ...
  *     agx_initlink_close(link, closed, user);
  *
- * Init keeps what it knows, not what it was going to say: after each `ready` the user asks again
- * for every command that it waits for. Loop thread only.
+ * Init keeps its state, but not unsent messages: after each `ready` the user asks again about every
+ * command that it waits for. Loop thread only.
  */
 #ifndef AGX_BACKEND_INITLINK_H
 #define AGX_BACKEND_INITLINK_H
@@ -23,10 +23,10 @@
 
 struct agx_initlink;
 
-/* A kind of link: what its send, is_ready and close below do. */
+/* A kind of link: implements send, is_ready and close below. */
 struct agx_initlink_kind {
     const char *name;
-    /* START brings descriptors of the logs; else init keeps them, and sends OUTPUT. */
+    /* START carries descriptors of the logs; else init keeps the logs and sends OUTPUT. */
     bool carries_logs;
     int (*send)(struct agx_initlink *k, const struct agx_init_msg *m, const int *fds, size_t n_fds,
                 struct agx_error **err);
@@ -40,23 +40,22 @@ struct agx_initlink {
 };
 
 struct agx_initlink_ops {
-    /* Connected: at first, and after each break. What was sent and not answered is to be sent
-     * again. */
+    /* Connected: at first, and after each break. Requests without an answer must be sent again. */
     void (*ready)(void *user);
     /* Borrowed for the call. WELCOME is not passed on. */
     void (*message)(void *user, const struct agx_init_msg *m);
-    /* Once, and nothing follows: init has ended (-AGX_UNAVAILABLE), may not be traced
+    /* Comes once and last: init has ended (-AGX_UNAVAILABLE), may not be traced
      * (-AGX_PERMISSION_DENIED), or does not answer (-AGX_DEADLINE_EXCEEDED). The callee owns
-     * `error`; the link is still to be closed. */
+     * `error`; the link must still be closed. */
     void (*lost)(void *user, struct agx_error *error);
 };
 
 struct agx_initlink_config {
     int pidfd;           /* of init; borrowed for the call of open */
-    uint64_t connect_ms; /* how long a connection may take to come about, each time */
-    bool patient;        /* ... and when it takes longer it is tried again: not lost */
+    uint64_t connect_ms; /* time limit of each attempt to connect */
+    bool patient;        /* retries after that limit instead of reporting `lost` */
     uint64_t retry_ms;   /* between two attempts */
-    size_t queue_max;    /* bytes that wait for init */
+    size_t queue_max;    /* bytes that may wait to be sent */
 };
 
 #define AGX_INITLINK_CONFIG_INIT                                                                   \
@@ -71,8 +70,8 @@ int agx_initlink_open(struct agx_loop *loop, const struct agx_initlink_config *c
 
 /*
  * Sends a packet with up to AGX_INIT_FDS_MAX descriptors, which stay the caller's.
- * -AGX_UNAVAILABLE: not connected, `ready` or `lost` will follow. -AGX_RESOURCE_EXHAUSTED: too
- * large, or too much waits already; nothing was sent.
+ * -AGX_UNAVAILABLE: not connected; `ready` or `lost` will follow. -AGX_RESOURCE_EXHAUSTED: too
+ * large, or too much is queued; nothing was sent.
  */
 AGX_MUST_CHECK static inline int agx_initlink_send(struct agx_initlink *k,
                                                    const struct agx_init_msg *m, const int *fds,
@@ -86,8 +85,8 @@ static inline bool agx_initlink_is_ready(const struct agx_initlink *k)
     return k->kind->is_ready(k);
 }
 
-/* No callback comes any more but `closed` (may be NULL). Init and its commands go on. Accepts NULL:
- * nothing happens then. */
+/* No callback comes any more except `closed` (may be NULL). Init and its commands keep running.
+ * NULL is accepted and ignored. */
 static inline void agx_initlink_close(struct agx_initlink *k, agx_done_fn closed, void *user)
 {
     if (k)

@@ -1,4 +1,4 @@
-/* initpath.c: a few places, one after the other. */
+/* initpath.c: tries a few places in order. */
 #include "backend/initpath.h"
 
 #include <limits.h>
@@ -43,7 +43,7 @@ int agx_initpath_find(const char *name, const char *named, const char *program, 
     if (named && *named)
         return is_program(named)
                    ? resolve(named, ret_path, err)
-                   : agx_error_set(err, AGX_FAILED_PRECONDITION, "'%s' is no program", named);
+                   : agx_error_set(err, AGX_FAILED_PRECONDITION, "'%s' is not a program", named);
     if (!program) {
         r = own_program(self, err);
         if (r < 0)
@@ -58,7 +58,7 @@ int agx_initpath_find(const char *name, const char *named, const char *program, 
             return resolve(path, ret_path, err);
     }
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                         "there is no %s, neither beside '%s' nor in ../lib/agentix from there: "
+                         "%s was found neither beside '%s' nor in ../lib/agentix from there: "
                          "install it, or name it in the configuration",
                          name, program);
 }

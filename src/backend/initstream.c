@@ -1,14 +1,15 @@
 /*
- * initstream.c: init's messages on a stream of bytes that may break anywhere.
+ * initstream.c: init's messages on a byte stream that may break anywhere.
  *
  *     WAITING --timer--> CONNECTING --opened--> GREETING --WELCOME--> READY
  *        ^                   |                     |                    |
- *        +--- closed, or no answer in time --------+------ closed ------+      no such thing: LOST
+ *        +--- closed, or no answer in time --------+------ closed ------+      NOT_FOUND: LOST
  *
- * Each connection begins with padding, which fills up a frame that an earlier one left half, and a
- * HELLO with a number of its own: what comes before the WELCOME with that number was for another.
+ * Each connection begins with padding, which completes a frame that an earlier one left half sent,
+ * and with a HELLO that has its own number: everything before the WELCOME with that number belongs
+ * to an earlier connection.
  *
- * Invariant: after lost() or in CLOSED no callback of the user's comes but closed().
+ * Invariant: after lost() or in CLOSED the only callback to the user is closed().
  */
 #include "backend/initstream.h"
 
@@ -36,13 +37,13 @@ struct agx_initstream {
     enum state state;
     struct agx_siphash_key key;
     uint64_t nonce;
-    unsigned attempts; /* since it was READY */
+    unsigned attempts; /* since it was last READY */
     uv_timer_t timer;
     agx_done_fn closed;
     void *closed_user;
-    uint8_t in[2 * AGX_INIT_FRAME_MAX]; /* bytes, as they came */
+    uint8_t in[2 * AGX_INIT_FRAME_MAX]; /* received bytes */
     size_t in_len;
-    uint8_t packet[AGX_INIT_INLINE_MAX]; /* put together of frames: init sends no larger ones */
+    uint8_t packet[AGX_INIT_INLINE_MAX]; /* assembled from frames: init sends no larger packet */
     size_t packet_len;
     bool in_packet;
 };
@@ -146,7 +147,7 @@ void agx_initstream_opened(struct agx_initstream *s)
 {
     const struct agx_init_msg hello = { .kind = AGX_INIT_HELLO, .nonce = ++s->nonce };
 
-    s->state = STREAM_GREETING; /* the timer goes on */
+    s->state = STREAM_GREETING; /* the timer keeps running */
     if (send_frames(s, &hello, AGX_INIT_FRAME_PAD, NULL) < 0) {
         s->config.wire->close(s->config.user);
         try_later(s);
@@ -176,7 +177,7 @@ static void on_packet(struct agx_initstream *s)
     struct agx_init_msg m;
 
     if (agx_init_decode(agx_str_bytes(s->packet, s->packet_len), &m, NULL) < 0)
-        return; /* of a newer init: not for us */
+        return; /* from a newer init: ignored */
     if (s->state == STREAM_READY && m.kind != AGX_INIT_WELCOME) {
         s->ops->message(s->user, &m);
     } else if (s->state == STREAM_GREETING && m.kind == AGX_INIT_WELCOME && m.nonce == s->nonce) {
@@ -211,7 +212,7 @@ static bool takes_bytes(const struct agx_initstream *s, uint64_t nonce)
     return (s->state == STREAM_GREETING || s->state == STREAM_READY) && s->nonce == nonce;
 }
 
-/* False: the bytes that are there hold no whole frame. */
+/* False: there is no complete frame yet. */
 static bool take_frame(struct agx_initstream *s)
 {
     struct agx_init_frame f;

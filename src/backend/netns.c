@@ -11,7 +11,7 @@ struct errand {
     int net_fd;
     void (*work)(void *arg);
     void *arg;
-    int fault; /* why it was not done */
+    int fault; /* errno when `work` was not called */
 };
 
 static void *go(void *arg)
@@ -44,7 +44,7 @@ int agx_netns_run(int net_fd, void (*work)(void *arg), void *arg, struct agx_err
 
 struct wish {
     int domain, type, protocol;
-    int fd; /* or -1 and */
+    int fd; /* or -1 with */
     int fault;
 };
 

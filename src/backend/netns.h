@@ -1,16 +1,16 @@
 /*
- * netns.h: work in another network namespace than our own, such as opening a socket.
+ * netns.h: runs code in another network namespace, such as opening a socket there.
  *
- * A thread that enters one may not come back: our own can be the host's, over which an ordinary
- * user's daemon has no power. So a thread goes there, does the work, and ends.
+ * A thread that enters another namespace may be unable to return: our own can be the host's, over
+ * which an ordinary user's daemon has no power. So a new thread enters it, does the work and ends.
  */
 #ifndef AGX_BACKEND_NETNS_H
 #define AGX_BACKEND_NETNS_H
 
 #include "base/error.h"
 
-/* Calls `work` in the namespace `net_fd` and returns behind it; 0: our own, without a thread. An
- * error: it was not called. */
+/* Calls `work` in the namespace `net_fd` and waits for it; 0: our own, without a thread. On an
+ * error `work` was not called. */
 int agx_netns_run(int net_fd, void (*work)(void *arg), void *arg,
                   struct agx_error **err) AGX_MUST_CHECK;
 

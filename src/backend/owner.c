@@ -29,7 +29,7 @@ int agx_owner_read(const char *state_dir, char ret_instance[AGX_UUID_TEXT_SIZE],
     }
     line = agx_str_trim(agx_buf_peek(&text));
     if (r == 0 && line.len != AGX_UUID_TEXT_SIZE - 1)
-        r = agx_error_set(&why, AGX_DATA_LOSS, "that is no instance's name");
+        r = agx_error_set(&why, AGX_DATA_LOSS, "expected an instance id");
     agx_error_propagate(err, &why);
     if (r < 0)
         return agx_error_wrap(err, r, "read '%s/instance'", state_dir);

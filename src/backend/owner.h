@@ -1,4 +1,5 @@
-/* owner.h: whose objects on this machine are ours: a name for each data directory, made once. */
+/* owner.h: a unique name for each data directory, made once, which marks our objects on this
+ * machine. */
 #ifndef AGX_BACKEND_OWNER_H
 #define AGX_BACKEND_OWNER_H
 

@@ -1,4 +1,4 @@
-/* question.c: the ends of a question: answered, cancelled, not wanted any more. */
+/* question.c: how a query ends: answered, cancelled or abandoned. */
 #include "backend/question.h"
 
 #include "base/banned.h"

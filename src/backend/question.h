@@ -1,9 +1,9 @@
 /*
- * question.h: a step that asks and changes nothing: whoever gives it up ends it at once.
+ * question.h: a query: an operation that changes nothing and ends at once when it is abandoned.
  *
  *     agx_question_init(&x->question, b, sandbox_id, done, user, err);
  *     agx_step_start(&x->question.step, ...);
- *     in `ended`: what was found is told if agx_question_is_heard(); then agx_question_end().
+ *     in `ended`: report the results if agx_question_is_heard(); then agx_question_end().
  */
 #ifndef AGX_BACKEND_QUESTION_H
 #define AGX_BACKEND_QUESTION_H
@@ -18,13 +18,13 @@ struct agx_question {
     char *sandbox_id; /* NULL: all */
     agx_done_fn done;
     void *user;
-    bool abandoned; /* nobody hears of it */
+    bool abandoned; /* the caller wants no answer any more */
 };
 
 int agx_question_init(struct agx_question *q, struct agx_backend *b, const char *sandbox_id,
                       agx_done_fn done, void *user, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Does anybody still want to know? A backend that is being closed tells nothing. */
+/* Does the caller still want the answer? False too while the backend is being closed. */
 static inline bool agx_question_is_heard(const struct agx_question *q)
 {
     return !q->abandoned && !q->base.backend->closing;

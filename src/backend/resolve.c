@@ -1,13 +1,13 @@
 /*
- * resolve.c: names that several sandboxes share, and the lists that are made of them.
+ * resolve.c: names that several sandboxes share, and the lists made from them.
  *
  *   name:     ASKED (a job runs) --answer--> known --every_ms--> ASKED ...
- *   resolve:  waits for the first answer of all its names, or for first_ms --> told --> told again
+ *   resolve:  waits for the first answer to all its names, or for first_ms --> told --> told again
  *
  * Invariants:
- *  (1) a name lives as long as a resolve uses it; a job that outlives it finds no name and ends.
- *  (2) `changed` is called from timers and jobs only, for one resolve at a time, and that one may
- * be stopped inside: a walk over users looks at the next one before.
+ *  (1) a name lives as long as a resolve uses it; a job that outlives its name just ends.
+ *  (2) `changed` is called from timers and jobs only, for one resolve at a time, which may be
+ * stopped inside the call: a walk over the users fetches the next one before.
  */
 #include "backend/resolve.h"
 
@@ -36,8 +36,8 @@ struct name;
 struct lookup {
     struct agx_job job;
     struct agx_resolver *resolver;
-    struct name *name; /* NULL: nobody wants it any more; loop thread */
-    agx_lookup_fn ask; /* the thread's own, for it may outlive the resolver */
+    struct name *name; /* NULL: no longer needed; loop thread */
+    agx_lookup_fn ask; /* the thread's copy, which may outlive the resolver */
     void *user;
     char *text;
     struct agx_subnet_list found;
@@ -47,7 +47,7 @@ struct name {
     struct agx_resolver *resolver;
     char *text;
     unsigned users;
-    bool asked; /* answered or failed at least once */
+    bool asked; /* there was an answer or a failure */
     struct lookup *lookup;
     struct known known[AGX_RESOLVE_ADDRESSES_MAX];
     size_t n_known;
@@ -75,8 +75,8 @@ struct agx_resolver {
     struct agx_pool *pool;
     uv_timer_t again;
     struct agx_map names;
-    struct agx_list users; /* of struct agx_resolve */
-    unsigned n_open;       /* what the end waits for */
+    struct agx_resolve *users;
+    unsigned n_open; /* open handles that close waits for */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -110,7 +110,7 @@ static int ask_system(void *user, const char *name, struct agx_subnet_list *out,
 
     (void)user;
     if (r == EAI_NONAME || r == EAI_NODATA)
-        return 0; /* an answer, and it is that there is none */
+        return 0; /* the answer is that there are none */
     if (r != 0)
         return agx_error_set(err, AGX_UNAVAILABLE, "resolve '%s': %s", name, gai_strerror(r));
     for (const struct addrinfo *a = list; r == 0 && a; a = a->ai_next)
@@ -187,7 +187,7 @@ static void tell_users(struct agx_resolver *r, const struct name *name, bool cha
 
 /* ---- names ---- */
 
-/* True when it was not known. */
+/* True when it is new. */
 static bool see(struct name *n, const struct agx_subnet *s, uint64_t now)
 {
     if (!agx_subnet_is_public(s))
@@ -204,7 +204,7 @@ static bool see(struct name *n, const struct agx_subnet *s, uint64_t now)
     return true;
 }
 
-/* True when some went. */
+/* True when some were removed. */
 static bool forget_old(struct name *n, uint64_t now)
 {
     size_t kept = 0, had = n->n_known;
@@ -234,7 +234,7 @@ static void on_looked_up(struct agx_job *job, struct agx_error *error)
     if (n) {
         n->lookup = NULL;
         n->asked = true;
-        if (!error) { /* old ones first: they make room */
+        if (!error) { /* old ones first, to make room */
             changed = forget_old(n, now);
             for (size_t i = 0; i < q->found.len; i++)
                 changed = see(n, &q->found.items[i], now) || changed;
@@ -251,7 +251,7 @@ static const struct agx_job_kind lookup_kind = {
     .done = on_looked_up,
 };
 
-/* A pool that is full answers the next time. */
+/* When the pool is full, it is tried again at the next interval. */
 static void ask(struct name *n)
 {
     struct lookup *q;

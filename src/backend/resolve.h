@@ -1,15 +1,15 @@
 /*
- * resolve.h: names of egress lists as addresses, now and while they change.
+ * resolve.h: resolves the names of egress lists to addresses, and follows their changes.
  *
  *     agx_resolver_open(loop, NULL, &resolver, err);                   one for a daemon
  *     agx_resolve_start(resolver, list, n, changed, user, &v, err);    one for a sandbox
  *
- * Each name is asked for at once and then every AGX_RESOLVE_EVERY_MS, once for all sandboxes that
- * have it. An address that is no longer among the answers stays for AGX_RESOLVE_KEEP_MS, so that a
- * client that learned it a moment ago still gets through. While nobody answers, addresses stay.
+ * Each name is looked up at once and then every AGX_RESOLVE_EVERY_MS, once for all sandboxes that
+ * use it. An address that is no longer in the answers stays for AGX_RESOLVE_KEEP_MS, so that a
+ * client that learned it a moment ago still gets through. While lookups fail, addresses stay.
  *
- * Only public addresses count: whoever runs a name's zone must not open the LAN or the host. A name
- * that does not exist is no error: it has no addresses until it does.
+ * Only public addresses count: the owner of a name's zone must not open the LAN or the host. A name
+ * that does not exist is not an error: it has no addresses until it exists.
  */
 #ifndef AGX_BACKEND_RESOLVE_H
 #define AGX_BACKEND_RESOLVE_H
@@ -22,7 +22,7 @@
 struct agx_resolver;
 struct agx_resolve;
 
-/* Pool thread: adds the addresses of a name, also none; fails when nobody answers. */
+/* Pool thread: adds the addresses of a name, possibly none; fails when no server answers. */
 typedef int (*agx_lookup_fn)(void *user, const char *name, struct agx_subnet_list *out,
                              struct agx_error **err);
 
@@ -40,20 +40,20 @@ struct agx_resolver_config {
 int agx_resolver_open(struct agx_loop *l, const struct agx_resolver_config *config,
                       struct agx_resolver **ret_resolver, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Every agx_resolve is stopped before. `closed` may be NULL. */
+/* Stop every agx_resolve first. `closed` may be NULL. */
 void agx_resolver_close(struct agx_resolver *r, agx_done_fn closed, void *user);
 
-/* The list with an entry for each address in the place of names, with the name still in it;
- * borrowed for the call. First when every name was asked for, or when first_ms have passed; then
- * whenever it changed. Never inside start. */
+/* The list, with each name replaced by one entry per address, in which the name is kept; borrowed
+ * for the call. Called first when every name was looked up or when first_ms have passed, then on
+ * every change. Never inside start. */
 typedef void (*agx_resolved_fn)(void *user, const struct agx_egress *list, size_t n);
 
-/* `list` is copied. One without names is told of once, and never changes. */
+/* `list` is copied. One without names is reported once and never changes. */
 int agx_resolve_start(struct agx_resolver *r, const struct agx_egress *list, size_t n,
                       agx_resolved_fn changed, void *user, struct agx_resolve **ret_resolve,
                       struct agx_error **err) AGX_MUST_CHECK;
 
-/* No call any more; allowed inside `changed`. Returns NULL and accepts it. */
+/* No callback comes any more; allowed inside `changed`. Accepts and returns NULL. */
 struct agx_resolve *agx_resolve_stop(struct agx_resolve *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* rtnl.c: a request for a dump, and its answers one after the other. */
+/* rtnl.c: requests a dump and reads its messages. */
 #include "backend/rtnl.h"
 
 #include <stdint.h>
@@ -7,15 +7,15 @@
 
 #include "base/banned.h"
 
-/* A kernel answers a dump at once; the time is against one that does not. It sends no more than
- * these bytes in one answer when it is not asked to. */
+/* The kernel answers a dump at once; the timeout guards against one that does not. Unless asked to,
+ * it sends no more than these bytes in one message. */
 enum { ANSWER_S = 5, ANSWER_BYTES = 32 << 10 };
 
 static int ask(int fd, int type, struct agx_error **err)
 {
     struct {
         struct nlmsghdr head;
-        union { /* all zero asks for all of it */
+        union { /* all zero: request everything */
             struct rtmsg route;
             struct ifaddrmsg address;
             struct ifinfomsg link;
@@ -25,7 +25,7 @@ static int ask(int fd, int type, struct agx_error **err)
                       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP } };
 
     if (send(fd, &q, sizeof(q), 0) < 0)
-        return agx_error_errno(err, errno, "ask the kernel for the host's networks");
+        return agx_error_errno(err, errno, "request the host's networks from the kernel");
     return 0;
 }
 
@@ -38,7 +38,7 @@ const struct rtattr *agx_rtnl_find(struct rtattr *a, size_t len, unsigned short 
     return NULL;
 }
 
-/* One answer of the kernel's; 1 when it was the last. */
+/* Reads one message of the kernel's; 1 when it was the last. */
 static int take_answer(int fd, agx_rtnl_fn each, void *user, struct agx_error **err)
 {
     union {

@@ -1,5 +1,4 @@
-/* rtnl.h: what the kernel tells of links, addresses and routes, by rtnetlink. Blocking, and quick.
- */
+/* rtnl.h: reads links, addresses and routes from the kernel by rtnetlink. Blocking, but fast. */
 #ifndef AGX_BACKEND_RTNL_H
 #define AGX_BACKEND_RTNL_H
 
@@ -7,10 +6,10 @@
 
 #include <linux/rtnetlink.h>
 
-/* One message of the dump; a negative answer ends it. */
+/* One message of the dump; a negative result ends it. */
 typedef int (*agx_rtnl_fn)(void *user, struct nlmsghdr *m, struct agx_error **err);
 
-/* Everything of one sort (RTM_GETROUTE, RTM_GETADDR, RTM_GETLINK), of both families, in the network
+/* Dumps one type (RTM_GETROUTE, RTM_GETADDR, RTM_GETLINK), both address families, in the network
  * namespace of the calling thread. */
 int agx_rtnl_dump(int type, agx_rtnl_fn each, void *user, struct agx_error **err) AGX_MUST_CHECK;
 

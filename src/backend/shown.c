@@ -1,4 +1,4 @@
-/* shown.c: the job that looks at the host for a new primary. */
+/* shown.c: the job that reads the host for a new primary. */
 #include "backend/shown.h"
 
 #include "base/mem.h"
@@ -12,11 +12,11 @@ struct agx_shown_job {
     struct agx_job job;
     struct agx_shown_host host; /* a copy: a thread that hangs may outlive the backend */
     struct agx_spec spec;
-    uid_t uid; /* whose sandbox it is */
+    uid_t uid; /* of the sandbox */
     char *exec_user;
     bool makes;
     struct agx_shown shown;
-    struct agx_writables_keep *keep; /* while the store has what is writable */
+    struct agx_writables_keep *keep; /* while the store saves the writable directories */
     agx_shown_fn found;              /* NULL: abandoned */
     void *user;
 };
@@ -108,7 +108,7 @@ void agx_shown_host_done(struct agx_shown_host *h)
 
 /* ---- the job ---- */
 
-/* Mounts first: a tool's that wants the same place is the one that is in the way. */
+/* Mounts first: when a tool wants the same target, the error blames the tool. */
 static int run_job(struct agx_job *j, struct agx_error **err)
 {
     struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
@@ -149,7 +149,7 @@ static void on_kept(void *user, struct agx_error *error)
 
     p->keep = NULL;
     if (error)
-        (void)agx_error_wrap(&error, -(int)error->code, "remember what is mounted writable");
+        (void)agx_error_wrap(&error, -(int)error->code, "store the writable mounts");
     finish(p, error);
 }
 
@@ -157,7 +157,7 @@ static void job_done(struct agx_job *j, struct agx_error *error)
 {
     struct agx_shown_job *p = container_of(j, struct agx_shown_job, job);
 
-    /* Before anything runs that could write there: whoever comes after us knows of it, too. */
+    /* Before anything runs that could write there, so that a later daemon knows of it too. */
     if (error || !p->found ||
         agx_binds_keep(&p->shown.binds, p->host.sources, on_kept, p, &p->keep, &error) != 0)
         finish(p, error);

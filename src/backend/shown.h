@@ -1,6 +1,6 @@
 /*
- * shown.h: what of the host a new primary shows: mounts, builtin tools, GPUs. Looking at the host
- * may block, so a thread does it.
+ * shown.h: the host view of a new primary: mounts, builtin tools, GPUs. Reading the host may block,
+ * so a thread does it.
  */
 #ifndef AGX_BACKEND_SHOWN_H
 #define AGX_BACKEND_SHOWN_H
@@ -12,25 +12,25 @@
 
 struct agx_shown_job;
 
-/* What a backend keeps for it. */
+/* What a backend keeps for that. */
 struct agx_shown_host {
     struct agx_tools_host tools; /* its strings are in `texts` */
     struct agx_words texts;
     struct agx_sources *sources;
-    struct agx_pool *pool; /* its owner's: looks at the host's files, which may hang */
+    struct agx_pool *pool; /* the owner's; its threads read the host's files, which may hang */
 };
 
-/* All is copied, but for `sources`, which are shared; the pool is set by whoever opens it. After a
- * failure only to be done. */
+/* Copies everything except `sources`, which are shared; the caller of init sets the pool. After a
+ * failure, only done may be called. */
 int agx_shown_host_init(struct agx_shown_host *h, const struct agx_tools_host *tools,
                         struct agx_sources *sources, struct agx_error **err) AGX_MUST_CHECK;
-/* But for the pool. Accepts NULL. */
+/* Frees all except the pool. Accepts NULL. */
 void agx_shown_host_done(struct agx_shown_host *h);
 
-/* What was found; moved out of it by whoever wants to keep it. */
+/* The result; the caller moves out what it keeps. */
 struct agx_shown {
     struct agx_binds binds;
-    struct agx_pairs envs; /* that tools bring along */
+    struct agx_pairs envs; /* set by tools */
     struct agx_tool_files files;
     struct agx_gpus gpus;
 };
@@ -38,25 +38,25 @@ struct agx_shown {
 /* Accepts NULL; empty afterwards. */
 void agx_shown_done(struct agx_shown *s);
 
-/* Adds the variables that a primary has for what it shows: whose files the host's are, where
- * sockets appear, what tools bring along. `uid` and `gid` are the daemon's. */
+/* Adds the variables that describe the host view to the primary: the owner of the host's files,
+ * where sockets appear, and those of the tools. `uid` and `gid` are the daemon's. */
 int agx_shown_envs(const struct agx_binds *binds, const struct agx_pairs *tool_envs, uint32_t uid,
                    uint32_t gid, struct agx_pairs *envs, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Once, never inside start; `shown` is the callee's to empty. The callee owns `error`. */
+/* Called once, never inside start; the callee empties `shown` and owns `error`. */
 typedef void (*agx_shown_fn)(void *user, struct agx_shown *shown, struct agx_error *error);
 
-/* Does this spec show anything? */
+/* Does this spec use anything of the host? */
 bool agx_shown_is_needed(const struct agx_spec *spec);
 
-/* For that sandbox. `exec_user` is whom commands will run as; NULL: no matter. `makes`: it is made,
- * and gets the files of its tools. What is writable is durable among the writables before `found`
- * comes. Everything is copied. */
+/* For that sandbox. `exec_user` is the user that commands will run as; NULL: any. `makes`: the
+ * sandbox is being created, and gets the files of its tools. Writable directories are stored
+ * durably in the writables before `found` comes. Everything is copied. */
 int agx_shown_start(const struct agx_shown_host *h, const struct agx_sandbox *sandbox,
                     const char *exec_user, bool makes, agx_shown_fn found, void *user,
                     struct agx_shown_job **ret_job, struct agx_error **err) AGX_MUST_CHECK;
 
-/* `found` will not come; the thread may go on for a while. Accepts NULL. */
+/* `found` is not called any more; the thread may run on for a while. Accepts NULL. */
 void agx_shown_abandon(struct agx_shown_job *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* sources.c: a walk, and a comparison with what nobody may have: by identity, all the way down. */
+/* sources.c: a path walk that compares the identity of every component with the private paths. */
 #include "backend/sources.h"
 
 #include "base/fd.h"
@@ -10,9 +10,9 @@
 
 #include "base/banned.h"
 
-enum { UNMAPPED = 65534 }; /* as every kernel begins with */
+enum { UNMAPPED = 65534 }; /* the kernel's default */
 
-/* Where engines listen. Whoever may talk to one is root. */
+/* Where engines listen. Access to such a socket is as good as root. */
 static const char *const engine_paths[] = {
     "/run/docker.sock",        "/var/run/docker.sock",
     "/run/podman/podman.sock", "/run/containerd/containerd.sock",
@@ -26,7 +26,7 @@ struct agx_sources {
     struct agx_writables writables;
 };
 
-/* For "%.*s": a path as long as people read. */
+/* For "%.*s": a path, cut to a readable length. */
 #define PATH_SHOWN(path) agx_text_cut(agx_str_from(path), 512), (path)
 
 static uid_t read_unmapped(void)
@@ -104,7 +104,7 @@ enum agx_path_kind agx_sources_kind(mode_t mode)
     }
 }
 
-/* What the private paths are now, as many as there are. */
+/* Identifies the private paths as they are now; returns how many exist. */
 static size_t find_private(const struct agx_sources *s, struct agx_file_id *out)
 {
     size_t n = 0;

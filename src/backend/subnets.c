@@ -1,8 +1,8 @@
 /*
- * subnets.c: the pure part: pieces of a pool, by number.
+ * subnets.c: the pure part: numbered pieces of a pool.
  *
- * Taken ranges are sorted and each covers a run of pieces, so a search skips from one run's end to
- * the next free piece instead of comparing every piece with every range.
+ * Taken ranges are sorted and each covers a run of pieces, so a search skips to the piece behind a
+ * run instead of comparing every piece with every range.
  */
 #include "backend/subnets.h"
 
@@ -25,7 +25,7 @@ int agx_subnet_list_add(struct agx_subnet_list *list, const struct agx_subnet *s
             more = realloc(list->items, cap * sizeof(*more));
         if (!more)
             return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                                 "remember which ranges of addresses are taken: no room for more "
+                                 "list the address ranges that are taken: there are more "
                                  "than %zu",
                                  list->len);
         list->items = more;
@@ -108,7 +108,7 @@ static int compare(const void *a, const void *b)
     return order ? order : (int)x->prefix - (int)y->prefix;
 }
 
-/* The first free piece from `from` on and before `end`, or `end`. */
+/* The first free piece in [from, end), or `end`. */
 static uint64_t find_free(const struct agx_subnets *s, const struct agx_subnet_list *taken,
                           uint64_t from, uint64_t end)
 {
@@ -118,7 +118,7 @@ static uint64_t find_free(const struct agx_subnets *s, const struct agx_subnet_l
         if (!run_of(s, &taken->items[i], &first, &past) || past <= from)
             continue;
         if (first > from)
-            return from; /* sorted: none of those that follow begins earlier */
+            return from; /* sorted: no later range begins earlier */
         from = past;
     }
     return AGX_MIN(from, end);
@@ -137,7 +137,7 @@ int agx_subnets_next(struct agx_subnets *s, struct agx_subnet_list *taken, struc
         found = find_free(s, taken, 0, s->next);
         if (found == s->next)
             return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                                 "no range of addresses is free for a sandbox's network: all %llu "
+                                 "no address range is free for a sandbox's network: all %llu "
                                  "of %s are taken by networks and routes of this host",
                                  (unsigned long long)count, agx_subnet_format(&s->pool, text));
     }

@@ -1,8 +1,8 @@
 /*
- * subnets_host.c: what the host's routes and addresses use.
+ * subnets_host.c: the address ranges that the host's routes and addresses use.
  *
- * Routes of every table: a VPN's range is taken too. Addresses besides, for an interface that is
- * down has some and no routes.
+ * Routes of every table: a VPN's range counts too. Addresses are added because an interface that is
+ * down has some, but no routes.
  */
 #include "backend/subnets.h"
 
@@ -21,7 +21,7 @@ static int add(struct agx_subnet_list *taken, int family, unsigned prefix, const
     if ((family != AF_INET && family != AF_INET6) || prefix > 8 * bytes)
         return 0;
     if (prefix == 0 || !a || RTA_PAYLOAD(a) < bytes)
-        return 0; /* a default route takes nothing */
+        return 0; /* a default route uses no range */
     memcpy(s.address, RTA_DATA(a), bytes);
     agx_subnet_mask(&s);
     return agx_subnet_list_add(taken, &s, err);

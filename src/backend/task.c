@@ -1,10 +1,10 @@
 /*
- * task.c: operations that the daemon asked for.
+ * task.c: operations that the daemon requested.
  *
  * Invariants:
- *  (1) a box has at most one task; a second one is refused, in its `done`. A task that was given up
- *      stays the box's until it has really ended.
- *  (2) hooks come only from `ended` and from callbacks of the loop, so never inside a call.
+ *  (1) a box has at most one sandbox operation; a second one is refused, in its `done`. One that
+ *      was given up stays with the box until it has really ended.
+ *  (2) hooks are called only from `ended` and from callbacks of the loop, so never inside a call.
  */
 #include "backend/task.h"
 
@@ -110,6 +110,7 @@ int agx_task_start(const struct agx_task_params *p, const struct agx_backend_req
     if (verb->begin)
         verb->begin(t);
     *ret_op = &t->base;
-    agx_step_start(&t->step, verb->step, p->steps, t->sandbox.id, 0); /* deadlines: the caller's */
+    agx_step_start(&t->step, verb->step, p->steps, t->sandbox.id, 0); /* no deadline: the caller has
+                                                                       * its own */
     return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * task.h: a step that the daemon asked for and that changes a sandbox; one at a time on a box.
+ * task.h: a sandbox operation: requested by the daemon, changes a sandbox; one at a time on a box.
  *
- *     in the box:   struct agx_task *task;     its slot: what is done to it, or NULL
+ *     in the box:   struct agx_task *task;     its slot: the current operation, or NULL
  *     in `start`:   agx_task_start(&(struct agx_task_params){ b, &steps, &box->task, &verb }, ...);
  *     in its work:  container_of(t->slot, struct box, task);
  */
@@ -17,21 +17,21 @@ struct agx_task_verb;
 struct agx_task {
     struct agx_step step;
     struct agx_backend_op base;
-    struct agx_task **slot;     /* of its box; NULL: refused from the beginning, or it has left */
+    struct agx_task **slot;     /* of its box; NULL: refused at once, or it has left the box */
     struct agx_sandbox sandbox; /* id and spec, copied */
     enum agx_do verb;
     uint64_t grace_ms;
     struct agx_backend_hooks hooks;
     void *user;
-    bool abandoned; /* no hook comes any more */
+    bool abandoned; /* no hook is called any more */
     const struct agx_task_verb *kind;
 };
 
-/* What each verb is. */
+/* One verb's implementation. */
 struct agx_task_verb {
-    const struct agx_step_kind *step; /* its `ended` is agx_task_ended, or ends with it */
+    const struct agx_step_kind *step; /* its `ended` is agx_task_ended, or calls it last */
     size_t size;                      /* of the operation */
-    /* The box is its own from now on; the first state follows. May be NULL. */
+    /* The operation now owns its box; the first state follows. May be NULL. */
     void (*begin)(struct agx_task *t);
     /* Frees what the operation added to the task. May be NULL. */
     void (*free_rest)(struct agx_task *t);
@@ -40,18 +40,18 @@ struct agx_task_verb {
 struct agx_task_params {
     struct agx_backend *backend;
     struct agx_steps *steps;
-    struct agx_task **slot; /* of the box; where it has a task, the new one is refused */
+    struct agx_task **slot; /* of the box; if it holds a task, the new one is refused */
     const struct agx_task_verb *verb;
 };
 
-/* The rest is as in the backend's `start`. */
+/* The other parameters are those of the backend's `start`. */
 int agx_task_start(const struct agx_task_params *p, const struct agx_backend_request *q,
                    const struct agx_backend_hooks *hooks, void *user,
                    struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Its box has no task any more: for an `ended` after which there is no box. */
+/* Detaches the operation from its box: for an `ended` after which the box is gone. */
 void agx_task_leave(struct agx_task *t);
-/* The `ended` of tasks. */
+/* The `ended` of sandbox operations. */
 void agx_task_ended(struct agx_step *s, struct agx_error *error);
 
 static inline struct agx_task *agx_task_of(struct agx_step *s)

@@ -1,4 +1,4 @@
-/* tool_files.c: read beneath a home, without links; written as a tar. */
+/* tool_files.c: reads files beneath a home without following links, and writes them as a tar. */
 #include "backend/tool_files.h"
 
 #include "base/fd.h"
@@ -24,7 +24,7 @@ static int refuse(const char *home, const char *path, const char *why, struct ag
     return agx_error_set(err, AGX_FAILED_PRECONDITION, "'%s/%s' %s", home, path, why);
 }
 
-/* What the path names, without opening it: to open a device or a FIFO may do something. */
+/* Looks at the file without opening it: opening a device or a FIFO may have side effects. */
 static int find(const char *home, const char *path, struct agx_error **err)
 {
     const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
@@ -38,8 +38,8 @@ static int find(const char *home, const char *path, struct agx_error **err)
         return -AGX_NOT_FOUND;
     if (errno == ELOOP)
         return refuse(home, path,
-                      "is a symbolic link or is reached by one, and copies of logins and settings "
-                      "follow none",
+                      "is a symbolic link or is reached through one; copies of logins and settings "
+                      "do not follow links",
                       err);
     return agx_error_errno(err, errno, "open '%s/%s'", home, path);
 }
@@ -50,7 +50,7 @@ static int check(const char *home, const char *path, int fd, struct stat *ret,
     if (fstat(fd, ret) < 0)
         return agx_error_errno(err, errno, "look at '%s/%s'", home, path);
     if (!S_ISREG(ret->st_mode))
-        return refuse(home, path, "is no regular file", err);
+        return refuse(home, path, "is not a regular file", err);
     if (ret->st_size > (off_t)AGX_TOOL_FILE_MAX)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
                              "'%s/%s' has %lld bytes; a copy has at most %zu", home, path,
@@ -58,7 +58,7 @@ static int check(const char *home, const char *path, int fd, struct stat *ret,
     return 0;
 }
 
-/* In one piece: memory that a buffer leaves behind as it grows is not wiped. */
+/* In one piece: a growing buffer leaves memory behind that is not wiped. */
 static int read_whole(int fd, off_t size, struct agx_buf *out, struct agx_error **err)
 {
     ssize_t n = 1;
@@ -73,8 +73,9 @@ static int read_whole(int fd, off_t size, struct agx_buf *out, struct agx_error 
         out->len += n > 0 ? (size_t)n : 0;
         n = n < 0 ? 1 : n;
     }
-    return out->len == (size_t)size ? 0
-                                    : agx_error_set(err, AGX_ABORTED, "it is just being written");
+    return out->len == (size_t)size
+               ? 0
+               : agx_error_set(err, AGX_ABORTED, "it is being written right now");
 }
 
 static int read_found(const char *home, const char *path, int found, struct agx_tool_file *ret,
@@ -168,18 +169,17 @@ int agx_tool_files_find_owner(const char *user, struct agx_str passwd, const cha
     if (why)
         why = agx_user_find(who, passwd, (struct agx_str){ 0 }, &found);
     if (why)
-        return agx_error_set(
-            err, AGX_FAILED_PRECONDITION,
-            "files of builtin tools would be given to '%.*s', the image's user: %s",
-            agx_text_cut(spec, 200), user, why);
+        return agx_error_set(err, AGX_FAILED_PRECONDITION,
+                             "files of builtin tools are given to '%.*s', the image's user: %s",
+                             agx_text_cut(spec, 200), user, why);
     *ret = (struct agx_tool_owner){ found.uid, found.gid,
                                     home_env ? agx_str_from(home_env) : found.home };
     if (ret->home.len == 0 || ret->home.len >= PATH_MAX / 2 || ret->home.ptr[0] != '/')
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the home '%.*s' of the sandbox's user is no path",
+                             "the home '%.*s' of the sandbox's user is not an absolute path",
                              agx_text_cut(ret->home, 200), ret->home.ptr);
     while (ret->home.len > 0 && ret->home.ptr[ret->home.len - 1] == '/')
-        ret->home.len--; /* that of "/" is empty now */
+        ret->home.len--; /* that of "/" becomes empty */
     return 0;
 }
 
@@ -189,7 +189,7 @@ struct out {
     const struct agx_tool_owner *owner;
     const struct agx_binds *binds;
     struct agx_tarwriter tar;
-    struct agx_words dirs; /* that are in it */
+    struct agx_words dirs; /* already in the tar */
 };
 
 /* Is `path` at or beneath `top`? */
@@ -235,7 +235,7 @@ static int put_entry(struct out *o, const char *path, mode_t mode, const struct 
     return r < 0 || dir ? r : agx_tarwriter_data(&o->tar, agx_buf_peek(&f->bytes), path, err);
 }
 
-/* The directories on the way from the home, each once. */
+/* The directories between the home and the file, each once. */
 static int put_dirs(struct out *o, char *path, const struct agx_tool_file *f,
                     struct agx_error **err)
 {
@@ -273,13 +273,14 @@ static int put_block(void *user, struct agx_str bytes, struct agx_error **err)
     return agx_buf_append(user, bytes) < 0 ? agx_error_no_memory(err) : 0;
 }
 
-/* Room for all, so that the buffer does not grow: see read_found(). */
+/* Reserves room for everything, so that the buffer does not grow: see read_whole(). */
 static int reserve(const struct agx_tool_files *f, struct agx_buf *out, struct agx_error **err)
 {
     size_t size = 4 * BLOCK_BYTES;
 
     for (size_t i = 0; i < f->len; i++)
-        size += f->items[i].bytes.len + 4 * BLOCK_BYTES; /* its headers and its directories' */
+        size += f->items[i].bytes.len + 4 * BLOCK_BYTES; /* its headers and those of its
+                                                          * directories */
     out->max = AGX_MAX(out->max, size);
     return agx_buf_reserve(out, size) < 0 ? agx_error_no_memory(err) : 0;
 }

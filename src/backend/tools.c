@@ -1,4 +1,4 @@
-/* tools.c: two tables: what a tool is made of, and what it is in compatibility mode. */
+/* tools.c: two tables: the parts of each tool, and the same for compatibility mode. */
 #include "backend/tools.h"
 
 #include <errno.h>
@@ -12,28 +12,28 @@
 
 enum { WARNING_MAX = 4096 };
 
-/* Where it comes from. */
+/* Where a part comes from. */
 enum origin {
     ORIGIN_HOME,      /* beneath the home directory */
     ORIGIN_SSH_AGENT, /* the socket of SSH_AUTH_SOCK */
     ORIGIN_PULSE,     /* the sound server's socket */
 };
 
-/* How it is given. */
+/* How a part is given. */
 enum give {
-    GIVE_LIVE,  /* the host's own: what is done to it is done on the host */
-    GIVE_READ,  /* the host's own, to be read */
+    GIVE_LIVE,  /* the host's own: the sandbox changes it on the host */
+    GIVE_READ,  /* the host's own, read-only */
     GIVE_COPY,  /* a private copy of a file */
-    GIVE_CACHE, /* a directory below a layer of the sandbox's own; else nothing, for a cache that
-                   cannot be written to fails its program */
-    GIVE_LAYER, /* the same; else as READ */
+    GIVE_CACHE, /* a directory below a writable layer; an empty one where there are no layers,
+                 * because a read-only cache makes its program fail */
+    GIVE_LAYER, /* likewise; read-only where there are no layers */
 };
 
 struct row {
     const char *tool;   /* with its part */
     const char *path;   /* beneath the home */
-    const char *target; /* absolute; NULL: the path beneath the sandbox's home */
-    const char *env;    /* set to the target, which is then the path on the host; NULL: none is */
+    const char *target; /* absolute; NULL: the same path in the sandbox's home */
+    const char *env;    /* is set to the target, which is then the host's path; NULL: none */
     enum origin origin;
     enum give give;
     bool required;
@@ -114,13 +114,13 @@ static struct table table_of(const struct agx_tools_host *host)
                         : (struct table){ rows, AGX_ARRAY_LEN(rows) };
 }
 
-/* How it is given where there may be no layers. */
+/* How it is given on this backend: there may be no layers. */
 static enum give give_of(const struct row *row, const struct agx_tools_host *host)
 {
     return row->give == GIVE_LAYER && !host->layers ? GIVE_READ : row->give;
 }
 
-/* Writes the path on the host; false: there is none, or it is too long to be one. */
+/* Writes the host path; false: there is none, or it is too long. */
 static bool print_source(const struct row *row, const struct agx_tools_host *host,
                          char out[PATH_MAX])
 {
@@ -164,7 +164,7 @@ static bool is_fit(const struct row *row, const struct agx_tools_host *host, mod
     return host->compat || S_ISDIR(mode);
 }
 
-/* What links lead to. 1: it is open; 0: it is not there, or not of the right kind. */
+/* Opens what links lead to. 1: it is open; 0: it is missing, or of the wrong kind. */
 static int open_source(const struct row *row, const struct agx_tools_host *host, const char *path,
                        const struct agx_sources_asker *asker, struct agx_hostpath *ret,
                        struct agx_error **err)
@@ -210,7 +210,7 @@ static int add_mount(const struct row *row, const struct agx_tools_host *host,
     return r < 0 ? r : 1;
 }
 
-/* 1: it is given, or need not be; 0: the host has it not. */
+/* 1: it is given, or is optional; 0: the host lacks it. */
 static int add_row(const struct row *row, const struct agx_tools_host *host,
                    const struct agx_sources_asker *asker, const struct agx_tools_given *given,
                    struct agx_error **err)
@@ -231,15 +231,15 @@ static int add_row(const struct row *row, const struct agx_tools_host *host,
         return give == GIVE_COPY ? agx_error_wrap(err, r, "the builtin tool '%s'", row->tool) : r;
     if (r == 0 && row->required)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the builtin tool '%s' needs '%s', which this host has not", row->tool,
-                             path);
+                             "the builtin tool '%s' needs '%s', which this host does not have",
+                             row->tool, path);
     if (r == 0)
         AGX_LOG(AGX_LOG_DEBUG, "tool.without", AGX_F_STR("tool", row->tool),
                 AGX_F_STR("path", path));
     return r;
 }
 
-/* Appends how people call what this row gives. */
+/* Appends the user-visible name of what this row gives. */
 static int name_row(const struct row *row, struct agx_buf *out)
 {
     switch (row->origin) {
@@ -252,7 +252,7 @@ static int name_row(const struct row *row, struct agx_buf *out)
     }
 }
 
-/* Appends those rows of the tool for which `fits` says so, as a list. 1: there are any. */
+/* Appends a list of the tool's rows for which `fits` is true. 1: there are any. */
 static int name_rows(const char *tool, const struct agx_tools_host *host,
                      bool (*fits)(const struct row *row, const struct agx_tools_host *host),
                      struct agx_buf *out)
@@ -278,7 +278,7 @@ static bool fits_all(const struct row *row, const struct agx_tools_host *host)
     return true;
 }
 
-/* Whoever names a part means it. */
+/* A part that was named explicitly must exist. */
 static int refuse_empty(const char *tool, const struct agx_tools_host *host, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(WARNING_MAX);
@@ -286,7 +286,7 @@ static int refuse_empty(const char *tool, const struct agx_tools_host *host, str
     if (name_rows(tool, host, fits_all, &text) < 0)
         return agx_error_no_memory(err);
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                         "the builtin tool '%s' is made of what this host has not: %.*s", tool,
+                         "this host has nothing of the builtin tool '%s': %.*s", tool,
                          AGX_STR_ARG(agx_buf_peek(&text)));
 }
 
@@ -352,12 +352,13 @@ int agx_tools_warn(const struct agx_words *tools, const struct agx_tools_host *h
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < tools->len; i++) {
-        r = warn_of(tools->items[i], host, "lets the sandbox change or use, of the host", is_power,
+        r = warn_of(tools->items[i], host, "lets the sandbox change or use on the host", is_power,
                     warnings, err);
         if (r == 0)
-            r = warn_of(tools->items[i], host,
-                        "gives an empty cache: this backend cannot lay the host's below it",
-                        is_missed, warnings, err);
+            r = warn_of(
+                tools->items[i], host,
+                "gives an empty cache: this backend cannot put a writable layer over the host's",
+                is_missed, warnings, err);
     }
     return r;
 }

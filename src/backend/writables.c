@@ -1,4 +1,4 @@
-/* writables.c: three maps, and rows that wait for the store. */
+/* writables.c: three maps, and rows that wait to be stored. */
 #include "backend/writables.h"
 
 #include "base/limits.h"
@@ -14,7 +14,7 @@ struct agx_writables_row {
     bool stored;
 };
 
-/* Rows on their way into the store. */
+/* Rows that are being stored. */
 struct agx_writables_keep {
     struct agx_writables *writables;
     agx_done_fn done; /* NULL: abandoned */
@@ -24,7 +24,7 @@ struct agx_writables_keep {
     size_t n;
 };
 
-static char known; /* what the maps of ids and paths have as values */
+static char known; /* value in the maps of ids and paths */
 
 int agx_writables_init(struct agx_writables *w, struct agx_error **err)
 {
@@ -81,7 +81,7 @@ static int put_row(struct agx_writables *w, struct agx_str key, struct agx_writa
     return r;
 }
 
-/* With the lock. The row of a directory, which is made when there is none. */
+/* Call with the lock. Finds or makes the row of a directory. */
 static int find_row(struct agx_writables *w, const struct agx_writable *dir,
                     struct agx_writables_row **ret)
 {
@@ -164,7 +164,7 @@ static void on_stored(void *user, struct agx_error *error)
     keep_free(k);
 }
 
-/* Those that the store has not. */
+/* Collects those that are not stored yet. */
 static int gather(struct agx_writables_keep *k, const struct agx_writable *dirs, size_t n,
                   struct agx_error **err)
 {

@@ -103,7 +103,7 @@ def test_what_is_no_file_is_refused_by_name_and_leaves_nothing(start, engine, tm
     login = stage.daemon.place.home / ".codex/auth.json"
     login.unlink()
     os.mkfifo(login)
-    assert f"'{login}' is no regular file" in failed(stage, "fifo", builtin_tools=["codex"])
+    assert f"'{login}' is not a regular file" in failed(stage, "fifo", builtin_tools=["codex"])
     login.unlink()
     message = failed(stage, "none", builtin_tools=["codex"])
     assert "'codex' needs" in message and str(login) in message

@@ -328,7 +328,7 @@ def test_a_daemon_with_thousands_of_descriptors_has_its_fence(world):
 
 def test_a_put_before_the_first_sync_is_refused(world):
     fence = Fence(world)
-    assert "not yet in step" in fence.say(f"put {MEMBER_A}")
+    assert "does not match the running" in fence.say(f"put {MEMBER_A}")
     fence.close()
     assert not world.has_table()
 
@@ -336,7 +336,7 @@ def test_a_put_before_the_first_sync_is_refused(world):
 @pytest.mark.parametrize(
     "line, why",
     [
-        ("put c agx-a 10.213.0.32/28", "is that of sandbox 'a' already"),
+        ("put c agx-a 10.213.0.32/28", "already belongs to sandbox 'a'"),
         ("put c agx*c 10.213.0.32/28", "not the name of a bridge"),
         ('put c a"} 10.213.0.32/28', "not the name of a bridge"),
         ("put c agx-abcdefghijkl 10.213.0.32/28", "not the name of a bridge"),

@@ -128,7 +128,7 @@ def test_what_is_no_file_is_refused_by_name_and_leaves_nothing(stage):
     login = stage.place.home / ".codex/auth.json"
     login.unlink()
     os.mkfifo(login)
-    assert f"'{login}' is no regular file" in failed(stage, "fifo", builtin_tools=["codex"])
+    assert f"'{login}' is not a regular file" in failed(stage, "fifo", builtin_tools=["codex"])
     login.unlink()
     login.symlink_to("/etc/shadow")
     assert f"'{login}' is a symbolic link" in failed(stage, "link", builtin_tools=["codex"])

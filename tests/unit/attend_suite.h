@@ -417,7 +417,7 @@ TEST(commands_of_an_init_that_is_killed_are_lost_and_their_logs_end)
     begin(&t, &late, "exec-2", "true");
     end(&t, &late);
     ASSERT_UINT(1, late.n_refused);
-    ASSERT_NOT_NULL(strstr(late.text, "does not run"));
+    ASSERT_NOT_NULL(strstr(late.text, "is not running"));
     test_command_start(&t.b, &t.sb, &late, true, false);
     end(&t, &late);
     ASSERT_UINT(1, late.n_unknown);

@@ -159,9 +159,9 @@ TEST(tools_show_what_the_host_has)
 TEST(tools_warn_of_what_of_the_host_can_be_written)
 {
     static const char *const expected[] = {
-        "the builtin tool 'claude' lets the sandbox change or use, of the host: ~/.claude, "
+        "the builtin tool 'claude' lets the sandbox change or use on the host: ~/.claude, "
         "~/.claude.json, the sound server (PulseAudio)",
-        "the builtin tool 'git' lets the sandbox change or use, of the host: the ssh-agent, "
+        "the builtin tool 'git' lets the sandbox change or use on the host: the ssh-agent, "
         "~/.ssh/known_hosts",
     };
     struct agx_words warnings = { 0 };
@@ -208,7 +208,7 @@ TEST(tools_that_need_what_is_not_there_are_refused_by_path)
     word(&w.tools, "claude");
     ASSERT_CODE(AGX_FAILED_PRECONDITION, add_tools(&w, &err));
     ASSERT_MESSAGE(err, "the builtin tool 'claude' needs '");
-    ASSERT_MESSAGE(err, "/home/.claude.json', which this host has not");
+    ASSERT_MESSAGE(err, "/home/.claude.json', which this host does not have");
     teardown(&w);
 }
 
@@ -297,7 +297,7 @@ TEST(binds_check_refuses_writable_mounts_that_the_user_cannot_write)
     ASSERT_OK(check(&w, "work", true, "app", NULL));
     ASSERT_OK(check(&w, "work", true, NULL, NULL));
     ASSERT_CODE(AGX_FAILED_PRECONDITION, check(&w, "work", true, "54321", &err));
-    ASSERT_MESSAGE(err, "mount '/in' is to be writable, but the image's user '54321' may not");
+    ASSERT_MESSAGE(err, "mount '/in' is writable, but the image's user '54321' may not");
     ASSERT_OK(check(&w, "work", false, "54321", NULL));
     ASSERT_OK(chmod(at(&w, "work"), 0775));
     ASSERT_OK(check(&w, "work", true, "54321", NULL)); /* he may be in that group */

@@ -228,7 +228,7 @@ TEST(fence_state_set_with_a_bridge_of_another_member_is_invalid_and_changes_noth
     skip_script(&s);
     ASSERT_CODE(AGX_INVALID_ARGUMENT,
                 agx_fence_state_set(&s, wish(&w, "b", "br-a", "10.213.0.16/28", NULL), &err));
-    ASSERT_MESSAGE(err, "that of sandbox 'a'");
+    ASSERT_MESSAGE(err, "belongs to sandbox 'a'");
     check_script(&s, "");
 }
 

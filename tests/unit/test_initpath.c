@@ -57,7 +57,7 @@ TEST(initpath_is_beside_the_program_or_where_it_is_installed)
     setup(&t);
     ASSERT_CODE(AGX_FAILED_PRECONDITION,
                 agx_initpath_find("agentix-init", "", t.program, &path, &err));
-    ASSERT_MESSAGE(err, "there is no agentix-init");
+    ASSERT_MESSAGE(err, "agentix-init was found neither");
     ASSERT_MESSAGE(err, t.program);
     put(&t, "lib/agentix/agentix-init", 0755);
     finds(&t, "lib/agentix/agentix-init");

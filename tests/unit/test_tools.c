@@ -290,10 +290,10 @@ TEST(tool_goes_without_what_the_host_has_not_but_for_logins_and_named_parts)
         const char *tool, *words;
     } needed[] = {
         { "claude", "the builtin tool 'claude' needs '" },
-        { "codex", "/home/.codex/auth.json', which this host has not" },
-        { "git:ssh-agent", "'git:ssh-agent' is made of what this host has not: the ssh-agent" },
-        { "claude:settings", "this host has not: ~/.claude.json, ~/.claude/settings.json, " },
-        { "claude:agents", "this host has not: ~/.claude/agents" },
+        { "codex", "/home/.codex/auth.json', which this host does not have" },
+        { "git:ssh-agent", "host has nothing of the builtin tool 'git:ssh-agent': the ssh-agent" },
+        { "claude:settings", "tool 'claude:settings': ~/.claude.json, ~/.claude/settings.json, " },
+        { "claude:agents", "tool 'claude:agents': ~/.claude/agents" },
     };
     static const char *const spared[] = { "git", "uv", "npm", "apt", "opencode" };
     struct world w;
@@ -366,12 +366,12 @@ TEST(what_is_no_plain_file_of_a_sane_size_is_refused_by_name)
         void (*put)(const struct world *w);
         const char *words;
     } bad[] = {
-        { put_fifo, "/home/.codex/auth.json' is no regular file" },
-        { put_dir, "/home/.codex/auth.json' is no regular file" },
-        { put_socket, "/home/.codex/auth.json' is no regular file" },
-        { put_link, "/home/.codex/auth.json' is a symbolic link or is reached by one" },
-        { put_link_above, "/home/.codex/auth.json' is a symbolic link or is reached by one" },
-        { put_magic_link, "/home/.codex/auth.json' is a symbolic link or is reached by one" },
+        { put_fifo, "/home/.codex/auth.json' is not a regular file" },
+        { put_dir, "/home/.codex/auth.json' is not a regular file" },
+        { put_socket, "/home/.codex/auth.json' is not a regular file" },
+        { put_link, "/home/.codex/auth.json' is a symbolic link or is reached through one" },
+        { put_link_above, "/home/.codex/auth.json' is a symbolic link or is reached through one" },
+        { put_magic_link, "/home/.codex/auth.json' is a symbolic link or is reached through one" },
         { put_huge, "/home/.codex/auth.json' has 1073741824 bytes; a copy has at most 8388608" },
     };
 
@@ -444,15 +444,15 @@ TEST(warnings_are_of_sockets_and_of_caches_that_are_not_given)
     warns(&w.host, "claude:settings", NULL);
     warns(&w.host, "npm", NULL);
     warns(&w.host, "git:ssh-agent",
-          "the builtin tool 'git:ssh-agent' lets the sandbox change or use, of the host: the "
+          "the builtin tool 'git:ssh-agent' lets the sandbox change or use on the host: the "
           "ssh-agent");
     w.host.layers = false;
     warns(&w.host, "npm",
-          "the builtin tool 'npm' gives an empty cache: this backend cannot lay the host's below "
-          "it: ~/.npm");
+          "the builtin tool 'npm' gives an empty cache: this backend cannot put a writable layer "
+          "over the host's: ~/.npm");
     w.host.compat = true;
     warns(&w.host, "npm",
-          "the builtin tool 'npm' lets the sandbox change or use, of the host: ~/.npm");
+          "the builtin tool 'npm' lets the sandbox change or use on the host: ~/.npm");
     teardown(&w);
 }
 
@@ -496,7 +496,7 @@ TEST(owner_is_whom_commands_run_as)
     ASSERT_MESSAGE(err, "given to 'nobody', the image's user: no such user");
     agx_error_freep(&err);
     ASSERT_CODE(AGX_FAILED_PRECONDITION, find_owner("lost", NULL, &o, &err));
-    ASSERT_MESSAGE(err, "the home 'nowhere' of the sandbox's user is no path");
+    ASSERT_MESSAGE(err, "the home 'nowhere' of the sandbox's user is not an absolute path");
     agx_error_freep(&err);
     ASSERT_CODE(AGX_FAILED_PRECONDITION, find_owner("node", "", &o, NULL));
 }
