@@ -431,7 +431,7 @@ def test_a_port_that_is_taken_and_a_protocol_that_is_not_forwarded_are_errors(ho
 
 def test_one_that_cannot_start_is_an_error(host, box):
     pid = box.space.holder.pid
-    for program, why in (("/nowhere/it", "start '/nowhere/it'"), ("/bin/true", "without a word")):
+    for program, why in (("/nowhere/it", "start '/nowhere/it'"), ("/bin/true", "without a report")):
         daemon = Daemon(host, program)
         assert why in daemon.say(f"start f {pid} {BOX} tcp:8080:80")
         host.listen(8080, HOST).close()

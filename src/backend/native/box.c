@@ -1,8 +1,8 @@
 /*
- * box.c: a sandbox that we know, and the processes of its parts.
+ * box.c: a known sandbox, and the processes of its parts.
  *
- * Each PID 1 is held by a pidfd that the loop watches; that alone says whether a part runs. The
- * attend has a descriptor of its own, and reads init's last words from its channel.
+ * Each PID 1 is held by a pidfd that the loop watches; only that decides whether a part runs. The
+ * init client has its own descriptor, and reads init's last messages from its channel.
  */
 #include "backend/native/native_internal.h"
 
@@ -16,11 +16,11 @@
 
 #include "base/banned.h"
 
-/* Lives until libuv lets go of it. */
+/* Lives until libuv has closed its handle. */
 struct agx_native_watch {
     uv_poll_t poll;
     int pidfd;
-    struct agx_native_part *part; /* NULL: nobody waits for it any more */
+    struct agx_native_part *part; /* NULL: no longer waited for */
     struct agx_native *native;
 };
 
@@ -28,12 +28,12 @@ char *agx_native_group(const char *sandbox_id, size_t part, char out[AGX_NATIVE_
 {
     if (part == 0)
         (void)snprintf(out, AGX_NATIVE_GROUP_SIZE, "%s", sandbox_id);
-    else /* ids have no dot, so it is no other sandbox's */
+    else /* ids contain no dot, so the name is not another sandbox's */
         (void)snprintf(out, AGX_NATIVE_GROUP_SIZE, "%s.%zu", sandbox_id, part);
     return out;
 }
 
-/* Whoever waits for something to happen to the box looks again; false: nobody does. */
+/* Wakes the operation that waits for a change of the box; false: there is none. */
 static bool wake(struct agx_native_box *box)
 {
     if (box->downing)
@@ -61,7 +61,7 @@ static void watch_close(struct agx_native_watch *w)
     agx_closep(&w->pidfd);
 }
 
-/* One that an earlier daemon started is not our child, and nobody tells us how it ended. */
+/* One that an earlier daemon started is not our child, so its exit status cannot be known. */
 static int reap(int pidfd)
 {
     siginfo_t info = { 0 };
@@ -266,7 +266,7 @@ struct agx_native_box *agx_native_box_find(const struct agx_native *n, const cha
     return agx_map_get(&n->boxes, agx_str_from(sandbox_id));
 }
 
-/* Nothing runs in one that was not there when all was looked at. */
+/* A sandbox that was not found at the start does not run: its init client begins as down. */
 static void begin_down(struct agx_native_box *box)
 {
     struct agx_error *why = NULL;

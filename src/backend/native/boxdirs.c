@@ -21,10 +21,10 @@
 enum { RECORD_MAX = 1 << 20 };
 
 /*
- * Sandboxes have nothing to do with each other: ext4 is told to spread them over the disk, as it
- * does with the directories of the root. In one place, where all of them come and go, it looks at
- * each inode that was freed lately whenever it needs one, which can cost as much as all the rest of
- * a create. Other file systems know no such thing, and need none.
+ * Sandboxes are unrelated, so ext4 is told to spread them over the disk, as it does with the
+ * directories of the root. If all of them came and went in one block group, ext4 would examine
+ * every recently freed inode whenever it needs one, which can cost as much as the rest of a create.
+ * Other file systems have no such flag and need none.
  */
 static void spread(int fd)
 {
@@ -101,7 +101,7 @@ static int add_names(DIR *dir, struct agx_words *ret, struct agx_error **err)
     return r;
 }
 
-/* The names in it but those that begin with a dot. */
+/* The names in it, except those that begin with a dot. */
 static int list(int fd, struct agx_words *ret, struct agx_error **err)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -182,7 +182,7 @@ int agx_boxdirs_make(const struct agx_boxdirs *d, const char *id, struct agx_err
     return 0;
 }
 
-/* What is on a file system of its own cannot be moved there. */
+/* A directory on its own file system cannot be moved there: it is removed in place. */
 static int trash(const struct agx_boxdirs *d, int from, const char *name, struct agx_error **err)
 {
     char as[AGX_UUID_TEXT_SIZE];
@@ -215,8 +215,8 @@ static bool has(int dir, const char *name)
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* The root of the sandbox has mode and owner of `upper`: of one that was there before, whatever
- * its root made of it. */
+/* The sandbox's root directory has mode and owner of `upper`; an existing one keeps what the
+ * sandbox's root user set. */
 int agx_boxdirs_fs(const struct agx_boxdirs *d, int part_fd, uint32_t id_base,
                    struct agx_error **err)
 {

@@ -1,10 +1,11 @@
 /*
- * cgroup.c: groups come and go, in one hierarchy (version 2) or in several at once (version 1).
+ * cgroup.c: makes and removes cgroups, in one hierarchy (version 2) or in several at once (version
+ * 1).
  *
  * Invariants:
- *  (1) a group that make() gave out is in every tree, with all its limits; after a failure it is in
- *      none;
- *  (2) nothing is ever remembered of a group: what there is, the file system says.
+ *  (1) a group that make() returned is in every hierarchy, with all its limits; after a failure it
+ *      is in none;
+ *  (2) no state is kept about groups: the file system is the only source.
  */
 #include "backend/native/cgroup_internal.h"
 #include "base/fd.h"
@@ -25,7 +26,8 @@ static int check_name(const char *name, struct agx_error **err)
     size_t len = strlen(name);
 
     if (len == 0 || len > AGX_CGROUP_NAME_MAX || name[0] == '.' || strspn(name, letters) != len)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no name of a control group", name);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "'%s' is not a valid name of a control group", name);
     return 0;
 }
 
@@ -80,7 +82,7 @@ int agx_cgroups_open_none(struct agx_cgroups **ret_groups, struct agx_error **er
     return 0;
 }
 
-/* Works for an empty one only, which is what is wanted. */
+/* Fails unless it is empty, which is intended. */
 static void remove_top(const struct agx_cgroups *g, int top_fd)
 {
     _cleanup_close_ int above = openat(top_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -141,7 +143,7 @@ int agx_cgroups_check(const struct agx_cgroups *g, const struct agx_cgroup_limit
 struct setting {
     const char *file;
     unsigned controller;
-    bool optional; /* not every kernel has it, and without it the limit holds all the same */
+    bool optional; /* not every kernel has it, and the limit holds without it */
     char value[48];
 };
 
@@ -156,7 +158,7 @@ static size_t settings_v1(const struct agx_cgroup_limits *l, struct setting out[
     if (l->memory_bytes > 0) {
         out[n] = (struct setting){ "memory.limit_in_bytes", AGX_CGROUP_MEMORY, false, "" };
         (void)snprintf(out[n++].value, sizeof(out->value), "%" PRId64, l->memory_bytes);
-        /* Of memory and swap together. Absent where swap is not counted. */
+        /* For memory and swap together. Missing where swap is not accounted. */
         out[n] = (struct setting){ "memory.memsw.limit_in_bytes", AGX_CGROUP_MEMORY, true, "" };
         (void)snprintf(out[n++].value, sizeof(out->value), "%" PRId64, l->memory_bytes);
     }
@@ -212,7 +214,7 @@ static int set_limits(const struct agx_cgroup_tree *t, int dirfd, const struct s
 
 /* -- one group */
 
-/* In one tree: its limits, and the way in. */
+/* In one hierarchy: sets its limits and opens the way into it. */
 static int make_in(const struct agx_cgroups *g, const struct agx_cgroup_tree *t,
                    const struct setting *settings, size_t n, struct file_name name,
                    struct agx_cgroup_entry *entry, struct agx_error **err)
@@ -237,7 +239,7 @@ static int make_in(const struct agx_cgroups *g, const struct agx_cgroup_tree *t,
     return 0;
 }
 
-/* Whatever is there of it; the first thing that kept it from going. */
+/* Removes it from all hierarchies; returns the first failure. */
 static int remove_all(const struct agx_cgroups *g, struct file_name name)
 {
     int fault = 0;
@@ -303,7 +305,7 @@ int agx_cgroups_remove(struct agx_cgroups *g, const char *name, struct agx_error
 
 /* -- what there is */
 
-/* A group that was half removed is in some trees only. */
+/* A half-removed group is in some hierarchies only. */
 static bool seen_before(const struct agx_cgroups *g, size_t tree, const char *file)
 {
     for (size_t i = 0; i < tree; i++) {

@@ -1,10 +1,10 @@
 /*
- * cgroup_find.c: which control groups this host has, and where they are mounted.
+ * cgroup_find.c: which cgroup hierarchies this host has, and where they are mounted.
  *
  * A line of mountinfo: "36 25 0:31 /root /mount/point rw,relatime shared:9 - cgroup cgroup rw,cpu".
- * A line of /proc/self/cgroup: "4:cpu,cpuacct:/path", of version 2 "0::/path". The path counts from
- * the root of our cgroup namespace, as the mount's root does; where a container has only its own
- * part mounted, that is the mount's root and is cut off.
+ * A line of /proc/self/cgroup: "4:cpu,cpuacct:/path", of version 2 "0::/path". The path is relative
+ * to the root of our cgroup namespace, as is the mount's root. Where a container has only its own
+ * part mounted, the path begins with the mount's root, which is cut off.
  */
 #include "backend/native/cgroup_internal.h"
 #include "base/fd.h"
@@ -38,7 +38,7 @@ unsigned agx_cgroup_controllers(struct agx_str names, char separator)
     return found;
 }
 
-/* The fields of one line of mountinfo that we want. */
+/* The fields that we need of one line of mountinfo. */
 struct mount_line {
     struct agx_str root, point, type, options;
 };
@@ -62,7 +62,7 @@ static bool read_mount(struct agx_str line, struct mount_line *ret)
     return false;
 }
 
-/* The path of our group in the hierarchy with that controller; of version 2 with controller 0. */
+/* The path of our group in the hierarchy with that controller; controller 0 means version 2. */
 static struct agx_str own_path(struct agx_str cgroup, unsigned controller)
 {
     struct agx_str line, number, names;
@@ -77,8 +77,7 @@ static struct agx_str own_path(struct agx_str cgroup, unsigned controller)
     return AGX_STR("/");
 }
 
-/* False: too long to be used, or escaped: no administrator mounts control groups at such a place.
- */
+/* False: too long, or escaped: no administrator mounts cgroups at such a place. */
 static bool keep_mount(const struct mount_line *l, struct agx_str own, struct agx_cgroup_mount *ret)
 {
     if (l->point.len >= sizeof(ret->point) || own.len >= sizeof(ret->own) ||
@@ -86,7 +85,7 @@ static bool keep_mount(const struct mount_line *l, struct agx_str own, struct ag
         return false;
     if (l->root.len > 1 && agx_str_starts(own, l->root))
         own = agx_str_skip(own, l->root.len);
-    /* Outside of what is mounted ("/.." in front), or the top of it. */
+    /* Outside of what is mounted ("/.." in front), or its root. */
     if (own.len <= 1 || agx_str_starts(own, AGX_STR("/..")))
         own = AGX_STR("");
     (void)snprintf(ret->point, sizeof(ret->point), "%.*s", AGX_STR_ARG(l->point));
@@ -108,7 +107,7 @@ void agx_cgroup_find_v1(struct agx_str mountinfo, struct agx_str cgroup,
         if (!read_mount(line, &l) || !agx_str_eq(l.type, AGX_STR("cgroup")))
             continue;
         bits = agx_cgroup_controllers(l.options, ',') & ~(unsigned)AGX_CGROUP_IO;
-        /* One that is mounted twice counts once. */
+        /* A hierarchy that is mounted twice counts once. */
         if (!bits || (bits & ret->found) || !keep_mount(&l, own_path(cgroup, bits), m))
             continue;
         m->controllers = bits;
@@ -133,7 +132,7 @@ bool agx_cgroup_find_v2(struct agx_str mountinfo, struct agx_str cgroup,
     return false;
 }
 
-/* What version 2 has at its top; nothing when the file cannot be read. */
+/* The controllers at the root of version 2; none when the file cannot be read. */
 static unsigned controllers_of(const char *point)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(4096);

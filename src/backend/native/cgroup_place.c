@@ -1,13 +1,13 @@
 /*
- * cgroup_place.c: the directory of our own that all groups are in.
+ * cgroup_place.c: the parent directory of all our groups.
  *
- * It is made as high as we may write: for root the top of the hierarchy, for an ordinary user the
- * highest group above us that systemd gave to the user. Not below the daemon's own group, although
- * that would do as well at first: version 2 has no processes in a group whose children have
- * controllers, so that systemd could not start the daemon's service again while sandboxes run.
+ * It is made as high as we may write: for root at the root of the hierarchy, for an ordinary user
+ * in the highest group above us that systemd gave to the user. It is not made below the daemon's
+ * own group, although that would work at first: version 2 allows no processes in a group whose
+ * children have controllers, so systemd could not restart the daemon's service while sandboxes run.
  *
- * The same rule holds for the place itself, if it is not the real top: when this process is alone
- * in it, it moves into a leaf beside; other processes are not ours to move.
+ * The same rule holds for the group in which it is made, unless that is the real root: when this
+ * process is alone there, it moves into a leaf beside; we do not move other processes.
  */
 #include "backend/native/cgroup_internal.h"
 #include "base/fd.h"
@@ -27,7 +27,7 @@ int agx_cgroup_write(int dirfd, const char *file, const char *value)
 
     if (fd < 0)
         return -1;
-    /* One write is one value; these files take all of it or none. */
+    /* One write is one value; these files accept all of it or nothing. */
     return write(fd, value, len) == (ssize_t)len ? 0 : -1;
 }
 
@@ -66,7 +66,7 @@ static int open_highest(const struct agx_cgroup_mount *m, int version, struct ag
     return AGX_TAKE_FD(at);
 }
 
-/* -1 with errno set. `io` is welcome, but not every kernel has it. */
+/* -1 with errno set. `io` is enabled where possible: not every kernel has it. */
 static int turn_on(int dirfd)
 {
     if (agx_cgroup_write(dirfd, "cgroup.subtree_control", "+cpu +memory +pids") < 0)

@@ -1,4 +1,4 @@
-/* cgroup_use.c: who is in a group, and what they have used. */
+/* cgroup_use.c: which processes are in a group, and their resource usage. */
 #include "backend/native/cgroup_internal.h"
 #include "base/fd.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* Of a file with processes, or of statistics: a line for each. */
+/* Of a file with one line per process or statistic. */
 enum { TEXT_MAX = 1 << 20 };
 
 /* -- numbers in text */
@@ -21,7 +21,7 @@ static struct agx_str first_line(const struct agx_buf *text)
     return (struct agx_str){ all.ptr, agx_str_find(all, '\n') };
 }
 
-/* The file's one number. */
+/* The file's only number. */
 static int read_number(int dirfd, const char *file, uint64_t *ret, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(4096);
@@ -30,11 +30,11 @@ static int read_number(int dirfd, const char *file, uint64_t *ret, struct agx_er
     if (r < 0)
         return r;
     if (!agx_parse_u64(first_line(&text), UINT64_MAX, ret))
-        return agx_error_set(err, AGX_INTERNAL, "'%s' is no number", file);
+        return agx_error_set(err, AGX_INTERNAL, "'%s' is not a number", file);
     return 0;
 }
 
-/* The number behind a word of a file that has lines "word number"; 0 where there is none. */
+/* The number behind a word in a file with lines "word number"; 0 if missing. */
 static int read_field(int dirfd, const char *file, struct agx_str word, uint64_t *ret,
                       struct agx_error **err)
 {
@@ -91,7 +91,7 @@ static int stats_v2(struct agx_cgroups *g, const char *name, struct agx_cgroup_s
         s->has_peak = read_number(dir, "memory.peak", &s->memory_peak, NULL) == 0;
     if (r >= 0)
         r = read_field(dir, "memory.events", AGX_STR("oom_kill"), &s->oom_kills, err);
-    /* A kernel may be without the io controller. */
+    /* A kernel may lack the io controller. */
     if (r >= 0 && agx_fd_read_file(dir, "io.stat", &io, NULL) >= 0) {
         s->has_io = true;
         add_io(agx_buf_peek(&io), s);
@@ -157,7 +157,7 @@ bool agx_cgroups_holds(struct agx_cgroups *g, const char *name, pid_t pid)
     return false;
 }
 
-/* The number may have become another process's since we read it: held first, then looked at. */
+/* The pid may have been reused since we read it, so a pidfd is opened before the check. */
 static void kill_one(struct agx_cgroups *g, const char *name, pid_t pid)
 {
     _cleanup_close_ int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -198,6 +198,6 @@ int agx_cgroups_kill(struct agx_cgroups *g, const char *name, struct agx_error *
     }
     if (agx_cgroup_write(dir, "cgroup.kill", "1") == 0)
         return 0;
-    /* Version 1 has no such file, version 2 has it from Linux 5.14 on. */
+    /* Version 1 has no such file; version 2 has it since Linux 5.14. */
     return kill_each(g, dir, name, err);
 }

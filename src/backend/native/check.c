@@ -1,4 +1,4 @@
-/* check.c: what this backend cannot give, refused by the field's name; limits as numbers. */
+/* check.c: refuses, by field name, what this backend does not support; limits as numbers. */
 #include "backend/native/native_internal.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ static int check_ports(const struct agx_spec *spec, struct agx_error **err)
     return 0;
 }
 
-/* What an ordinary user's daemon cannot give. */
+/* What an ordinary user's daemon does not support. */
 static int check_rootless(const struct agx_rootless *r, const struct agx_spec *spec,
                           struct agx_error **err)
 {

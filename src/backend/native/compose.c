@@ -1,8 +1,8 @@
 /*
  * compose.c: see compose.h.
  *
- * Lists are gathered in buffers as init reads them. What each adds says whether it could; the only
- * reason why it could not is size or memory, so the answers are looked at once.
+ * Lists are collected in buffers in init's format. Appending fails only for lack of space or
+ * memory, so the results are checked once at the end.
  */
 #include "backend/native/compose.h"
 
@@ -17,11 +17,12 @@
 
 #define AGBOX_USER "agbox"
 #define AGBOX_WORKDIR "/workspace"
-/* Ends at once on TERM: a shell runs its trap while it waits, not while a foreground child runs. */
+/* Ends at once on TERM: a shell runs its trap during `wait`, but not during a foreground child. */
 #define IDLE "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 #define DEFAULT_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* What says of the host more than a sandbox needs, or lets it do more: nothing is seen there. */
+/* Files that reveal more of the host than a sandbox needs, or give it more power: they are
+ * hidden. */
 static const char *const masked[] = { "/proc/acpi",        "/proc/asound",
                                       "/proc/interrupts",  "/proc/kcore",
                                       "/proc/keys",        "/proc/latency_stats",
@@ -29,11 +30,11 @@ static const char *const masked[] = { "/proc/acpi",        "/proc/asound",
                                       "/proc/timer_list",  "/proc/timer_stats",
                                       "/sys/firmware",     "/sys/devices/virtual/powercap",
                                       "/sys/kernel/debug", "/sys/kernel/tracing" };
-/* What its root could otherwise write to. */
+/* Files that the sandbox's root could otherwise write. */
 static const char *const frozen[] = { "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
                                       "/proc/sysrq-trigger" };
 
-/* A list in the making. */
+/* A list that is being built. */
 struct list {
     struct agx_buf bytes;
     uint32_t n;
@@ -145,8 +146,8 @@ const char *agx_compose_cwd(const struct agx_compose *c)
     return c->image->config.workdir ? c->image->config.workdir : "/";
 }
 
-/* Without a command of the spec nothing of the image runs, and init idles by itself. In
- * compatibility mode the image's entrypoint is given a shell that idles. */
+/* Without a command in the spec, nothing of the image runs and init idles by itself. In
+ * compatibility mode the image's entrypoint is given an idle shell. */
 static int put_primary(const struct agx_compose *c, struct list *argv)
 {
     int r;
@@ -184,7 +185,7 @@ static int put_argv(const struct agx_compose *c, struct list *argv, struct agx_e
 
 /* ---- the environment ---- */
 
-/* "NAME=value", in which a name that an image has without a value is empty. */
+/* "NAME=value". A name without a value in the image gets an empty one. */
 static int set_line(struct agx_pairs *envs, const char *line, struct agx_error **err)
 {
     struct agx_str rest = agx_str_from(line), name = { 0 };
@@ -194,7 +195,7 @@ static int set_line(struct agx_pairs *envs, const char *line, struct agx_error *
     return agx_pairs_set(envs, name, rest.ptr ? rest : AGX_STR(""), err);
 }
 
-/* Later ones win: the image's, what we offer, the caller's. */
+/* Later ones override: the image's, ours, the caller's. */
 static int gather_envs(const struct agx_compose *c, struct agx_pairs *envs, struct agx_error **err)
 {
     const struct agx_words *of_image = &c->image->config.env;
@@ -239,7 +240,7 @@ static uint32_t flags_of_bind(const struct agx_bind *b)
     return AGX_PLAN_RECURSIVE | (b->suid ? 0 : AGX_PLAN_NO_SUID);
 }
 
-/* Its own files of these come first: a mount of the spec may stand over them. */
+/* Its own files come first, so that a mount of the spec may cover them. */
 static int put_mounts(const struct agx_compose *c, struct list *out)
 {
     static const char *const names[] = { "hosts", "resolv.conf", "hostname" };
@@ -268,9 +269,9 @@ static int put_texts(const char *const *texts, size_t n, struct list *out)
     return r;
 }
 
-/* As many files as we may give, up to what engines give. No dumps of core: one byte is too small
- * for a file, and of a program that the host has for cores (a pipe in core_pattern) the kernel
- * keeps away only who has exactly this limit. */
+/* The highest file limit that we may set, up to what engines set. No core dumps: 1 byte is too
+ * small for a file, and exactly this limit stops the kernel from starting the host's core handler
+ * (a pipe in core_pattern). */
 static int put_rlimits(struct list *out)
 {
     struct rlimit ours = { AGX_NATIVE_NOFILE, AGX_NATIVE_NOFILE };
@@ -330,7 +331,7 @@ static uint32_t flags_of(const struct agx_compose *c, const struct agx_pairs *en
            (c->cgroup->dir_fd >= 0 ? AGX_PLAN_CGROUP2 : 0) | (c->shifted ? AGX_PLAN_SHIFTED : 0);
 }
 
-/* A file's capabilities count on the host as its setuid bit does. */
+/* File capabilities are valid on the host like setuid bits. */
 static uint64_t caps_of(const struct agx_compose *c)
 {
     const bool guarded = !c->companion && agx_binds_need_suid_guard(&c->shown->binds);
@@ -350,7 +351,7 @@ static int encode(const struct agx_plan *p, struct agx_buf *out, struct agx_erro
     return 0;
 }
 
-/* Whatever an id may have: a host's name has letters, digits and hyphens, and 63 of them. */
+/* Whatever characters an id has: a host name has letters, digits and hyphens, at most 63. */
 static struct agx_str hostname_of(const struct agx_compose *c)
 {
     const struct agx_str name = agx_str_from(c->companion ? c->companion->name : c->sandbox_id);

@@ -1,5 +1,5 @@
 /*
- * compose.h: the plan of one part of a sandbox: what its image and its spec say, as init takes it
+ * compose.h: builds the plan of one part of a sandbox from its image and its spec, in init's format
  * (codec/initproto_plan.h). Looks nothing up.
  */
 #ifndef AGX_BACKEND_NATIVE_COMPOSE_H
@@ -26,30 +26,30 @@ struct agx_compose {
     const struct agx_spec *spec;
     const struct agx_companion *companion; /* NULL: the primary */
     const char *sandbox_id;
-    const struct agx_shown *shown; /* of the primary */
+    const struct agx_shown *shown; /* the host view of the primary */
     const char *dir;               /* of the part: has fs/; absolute */
-    const char *ground;            /* a layer below those of the image; NULL: none */
-    const char *devices;           /* what is bound to /dev */
+    const char *ground;            /* the lowest layer, below those of the image; NULL: none */
+    const char *devices;           /* is bind-mounted to /dev */
     const struct agx_cgroup_entry *cgroup;
     struct agx_str seccomp;
     uint64_t caps;
     uint32_t host_uid, host_gid;
     bool compat;
-    bool first;   /* it is made: what it changed since is left to it at later starts */
-    bool shifted; /* layers and mounts have the sandbox's ids already */
-    bool at_once; /* nothing is copied into it: its main process does not wait */
+    bool first;   /* first start: later starts keep what it changed */
+    bool shifted; /* layers and mounts already have the sandbox's ids */
+    bool at_once; /* its main process starts at once: no copies are made first */
 };
 
-/* The number of a bind's source there: behind those of the control groups. */
+/* The descriptor number of a bind's source: behind those of the cgroups. */
 uint32_t agx_compose_bind_fd(const struct agx_cgroup_entry *cgroup, size_t bind);
 
-/* Whom commands of it run as, and where. Borrowed from `c`. */
+/* User and directory of its commands. Borrowed from `c`. */
 const char *agx_compose_user(const struct agx_compose *c);
 const char *agx_compose_cwd(const struct agx_compose *c);
 
 /*
- * Appends the plan. -AGX_FAILED_PRECONDITION for a companion whose image has no command and that is
- * given none; -AGX_RESOURCE_EXHAUSTED for one that is longer than init takes.
+ * Appends the plan. -AGX_FAILED_PRECONDITION for a companion without a command, from its image or
+ * its spec; -AGX_RESOURCE_EXHAUSTED for a plan that is longer than init accepts.
  */
 int agx_compose_plan(const struct agx_compose *c, struct agx_buf *out,
                      struct agx_error **err) AGX_MUST_CHECK;

@@ -1,4 +1,4 @@
-/* devices.c: nodes, links and the directories that more is mounted on. */
+/* devices.c: nodes, links and the mount points for other file systems. */
 #include "backend/native/devices.h"
 
 #include "base/fd.h"
@@ -15,13 +15,13 @@
 
 #include "base/banned.h"
 
-#define OPTIONS "mode=755,size=64k" /* `bound`: the sandboxes' root is id 1 (base/idmap.h) */
+#define OPTIONS "mode=755,size=64k" /* `bound`: root of the sandboxes is id 1 (base/idmap.h) */
 
 struct agx_devices {
     char *path;
 };
 
-/* What every program may expect, and nothing that belongs to the host. */
+/* What every program may expect; nothing that belongs to the host. */
 static const struct {
     const char *name;
     unsigned major, minor;
@@ -40,7 +40,7 @@ static const struct {
 
 static const char *const dirs[] = { "mqueue", "pts", "shm" };
 
-/* A file to mount the host's node on. */
+/* A file as the mount point of the host's node. */
 static int bind_node(int dir, const char *path, const char *name, struct agx_error **err)
 {
     char from[32], to[PATH_MAX];
@@ -58,7 +58,7 @@ static int bind_node(int dir, const char *path, const char *name, struct agx_err
 static int make_node(int dir, const char *path, size_t i, struct agx_error **err)
 {
     if (mknodat(dir, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) < 0 ||
-        fchmodat(dir, nodes[i].name, 0666, 0) < 0) /* whatever our umask is */
+        fchmodat(dir, nodes[i].name, 0666, 0) < 0) /* regardless of our umask */
         return agx_error_errno(err, errno, "make device '%s/%s'", path, nodes[i].name);
     return 0;
 }

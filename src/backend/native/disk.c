@@ -1,4 +1,4 @@
-/* disk.c: which way there is on this host, and what both share. */
+/* disk.c: chooses the implementation that this host supports; the common part of both. */
 #include "backend/native/disk.h"
 
 #include "backend/native/disk_internal.h"
@@ -64,12 +64,12 @@ int agx_disk_settle(int dirfd, const char *name, struct agx_error **err)
     char path[64 + NAME_MAX];
     struct stat st;
 
-    /* Who never had an image has no mount of ours there. */
+    /* Without an image there is no mount of ours. */
     (void)snprintf(path, sizeof(path), "%s.img", name);
     if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : agx_error_errno(err, errno, "look at '%s'", path);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
-    /* More than one when a daemon was killed in between; none is EINVAL. */
+    /* More than one mount when a daemon was killed in between; EINVAL when there is none. */
     while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0) {
     }
     if (errno != EINVAL && errno != ENOENT)

@@ -1,8 +1,8 @@
 /*
- * disk_image.c: a file with an ext4 in it, mounted on a directory.
+ * disk_image.c: a file that holds an ext4, mounted on a directory.
  *
- * The file is made under another name and gets its own when the file system stands: one that is
- * there is whole. Nobody ever writes to it but the kernel, so what is in it can be trusted.
+ * The file is made under a temporary name and renamed when its file system is complete, so an
+ * existing one is whole. Only the kernel ever writes to it, so its content can be trusted.
  */
 #include "backend/native/disk_internal.h"
 #include "base/fd.h"
@@ -58,7 +58,7 @@ static int run_mkfs(const char *mkfs, int image_fd, struct agx_error **err)
     char per_file[24];
     const char *const argv[] = {
         "mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-i", per_file,
-        /* Tables and journal are not written now: zeroes are there already. */
+        /* Tables and journal need not be written now: the file reads as zeroes. */
         "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard,root_owner=0:0", "/proc/self/fd/3",
         NULL
     };
@@ -84,7 +84,7 @@ static int run_mkfs(const char *mkfs, int image_fd, struct agx_error **err)
     return 0;
 }
 
-/* The descriptor of a new image, which has its name. */
+/* The descriptor of a new image under its final name. */
 static int make_image(const char *mkfs, int dirfd, const char *name, int64_t bytes,
                       struct agx_error **err)
 {
@@ -142,7 +142,7 @@ int agx_disk_image_mount(const char *mkfs, int dirfd, const char *name, int64_t 
 {
     _cleanup_close_ int image = -1, loop = -1;
     char file[NAME_SIZE];
-    int r = agx_disk_settle(dirfd, name, err); /* what a daemon left that was killed */
+    int r = agx_disk_settle(dirfd, name, err); /* left by a daemon that was killed */
 
     if (r < 0)
         return r;

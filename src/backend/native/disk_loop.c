@@ -1,10 +1,10 @@
 /*
- * disk_loop.c: a file as a block device.
+ * disk_loop.c: attaches a file to a loop device.
  *
- * A file that two devices have would be mounted as two file systems that destroy each other. So one
- * that still has a device (its sandbox ended a moment ago, and the kernel is not done) is used by
- * that same device: the kernel then mounts the same file system once more. A device goes with its
- * last user; opened here it stays until we are done, whatever happens meanwhile.
+ * A file on two devices would be mounted as two file systems that destroy each other. So a file
+ * that still has a device (its sandbox ended a moment ago, and the kernel has not finished) gets
+ * that same device: the kernel then mounts the same file system again. A device detaches with its
+ * last user; we keep it open until we are done.
  */
 #include "backend/native/disk_internal.h"
 #include "base/limits.h"
@@ -55,12 +55,12 @@ static int find_used(const struct stat *image)
     return found;
 }
 
-/* -1 with errno set; EBUSY when somebody else was faster. */
+/* -1 with errno set; EBUSY when another process was faster. */
 static int take_free(int control_fd, int image_fd)
 {
     const struct loop_config config = {
         .fd = (uint32_t)image_fd,
-        .block_size = 4096, /* ext4's own: less work in between */
+        .block_size = 4096, /* ext4's own block size: less work in between */
         .info = { .lo_flags = LO_FLAGS_AUTOCLEAR },
     };
     int number = ioctl(control_fd, LOOP_CTL_GET_FREE);

@@ -1,8 +1,8 @@
 /*
  * disk_quota.c: a directory as a project of its file system.
  *
- * The project is a number on each file, handed down from its directory when it is made. A sandbox
- * cannot change it: the kernel lets only the first user namespace do that.
+ * Each file has a project number, inherited from its directory when the file is made. A sandbox
+ * cannot change it: the kernel allows that only in the first user namespace.
  */
 #include "backend/native/disk_internal.h"
 #include "base/limits.h"
@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-/* sys/quota.h knows users and groups only. */
+/* sys/quota.h only knows users and groups. */
 enum { PROJECTS = 2 };
 
 static int quotactl_of(int dirfd, int command, uint32_t id, void *data)
@@ -46,7 +46,7 @@ static int join_project(int dirfd, uint32_t project, struct agx_error **err)
     return 0;
 }
 
-/* 0: no limit any more. */
+/* 0: no limit. */
 int agx_disk_quota_set(int dirfd, uint32_t project, int64_t bytes, struct agx_error **err)
 {
     struct dqblk limits = {

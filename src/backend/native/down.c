@@ -1,13 +1,13 @@
 /*
- * down.c: stops what runs of a sandbox, and removes it; the operations stop, halt and delete.
+ * down.c: stops and removes the running parts of a sandbox; the operations stop, halt and delete.
  *
- *     TERM <--+ again whenever something ended, until the grace is over
+ *     TERM <--+ again whenever a process ended, until the grace period is over
  *       |-----+
  *       v
  *     KILL --> SETTLE --> CLEAN --> done
  *
- * Killing PID 1 kills all that is in its pid namespace. SETTLE waits until the attend has read
- * init's last words, so that commands end with their true exit codes.
+ * Killing PID 1 kills all of its pid namespace. SETTLE waits until the init client has read init's
+ * last messages, so that commands end with their true exit codes.
  */
 #include "backend/native/native_internal.h"
 
@@ -27,7 +27,7 @@ struct agx_native_downing {
     struct agx_native *native;
     enum agx_native_down what;
     bool signalled;
-    uint64_t until_ms; /* of the present wait */
+    uint64_t until_ms; /* of the current wait */
     agx_done_fn done;
     void *user;
 };
@@ -62,7 +62,7 @@ static int parse_signal(const char *text)
     return SIGTERM;
 }
 
-/* What the image says counts where something of the image runs. */
+/* The image's stop signal applies where a program of the image runs. */
 static int stop_signal(const struct agx_native_part *p)
 {
     const char *text = p->image ? p->image->config.stop_signal : NULL;
@@ -79,7 +79,7 @@ static void signal_all(struct agx_native_downing *d, bool kill)
     }
 }
 
-/* Waits for something to happen; true: the time is not over. */
+/* Waits for something to happen; true: there is time left. */
 static bool linger(struct agx_native_downing *d)
 {
     const uint64_t now = now_ms(d);
@@ -135,7 +135,7 @@ static int enter_settle(struct agx_op *op, struct agx_error **err)
 
 /* ---- what is left ---- */
 
-/* Control groups and files: all that is done on a thread. */
+/* Cgroups and files: everything that is done on a thread. */
 struct clean_job {
     struct agx_job job;
     struct agx_native_downing *downing;
@@ -146,12 +146,13 @@ struct clean_job {
     size_t n_parts;
     bool remove;
     bool has_state;
-    struct agx_native_state state; /* a copy; to be written, unless it is removed */
-    /* The forwarder of its ports, or -1: a start right behind this finds them free. */
+    struct agx_native_state state; /* a copy; is written, unless the sandbox is removed */
+    /* The forwarder of its ports, or -1: it is waited for, so that a start right behind this finds
+     * them free. */
     int ports_pidfd;
 };
 
-/* What was killed a moment ago may still be in it. */
+/* A process that was just killed may still be in it. */
 static int remove_group(struct agx_cgroups *g, const char *name, struct agx_error **err)
 {
     for (unsigned tries = 0;; tries++) {
@@ -176,10 +177,10 @@ static int end_disk(const struct clean_job *c, size_t part, struct agx_error **e
     if (fd < 0)
         return fd;
     return c->remove ? agx_disk_drop(c->disk, fd, "fs", c->state.parts[part].id_base, err)
-                     : agx_disk_settle(fd, "fs", err); /* of a start that failed */
+                     : agx_disk_settle(fd, "fs", err); /* left by a start that failed */
 }
 
-/* Of what was never limited nothing is to be ended. */
+/* Does nothing for a disk that was never limited. */
 static int end_disks(const struct clean_job *c, struct agx_error **err)
 {
     int r = 0;
@@ -234,7 +235,7 @@ static const struct agx_job_kind clean_kind = { .name = "clean",
                                                 .run = run_clean,
                                                 .done = clean_done };
 
-/* Nothing of its network is there any more, nor any process. */
+/* Nothing of its network exists any more, nor any process. */
 static int take_record(struct agx_native_box *box, struct agx_native_state *ret,
                        struct agx_error **err)
 {
@@ -288,7 +289,7 @@ static void down_ended(struct agx_step *s, struct agx_error *error)
     struct agx_native_downing *d = container_of(s, struct agx_native_downing, step);
 
     d->box->downing = NULL;
-    d->box->unheard = false; /* they were told to end */
+    d->box->unheard = false; /* they were stopped on purpose */
     if (!d->native->base.closing && !agx_native_part_runs(d->box, 0))
         agx_native_box_down(d->box, NULL);
     d->done(d->user, error);

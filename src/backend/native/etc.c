@@ -12,7 +12,7 @@ char *agx_etc_hostname(const struct agx_etc *e, size_t part, char out[AGX_NATIVE
     return out;
 }
 
-/* "name:address", as core/egress.h has no other colon in names. */
+/* "name:address"; names contain no colon (core/egress.h). */
 static int put_line(const char *line, struct agx_buf *out)
 {
     struct agx_str rest = agx_str_from(line), name = { 0 };
@@ -22,7 +22,7 @@ static int put_line(const char *line, struct agx_buf *out)
     return agx_buf_printf(out, "%.*s\t%.*s\n", AGX_STR_ARG(rest), AGX_STR_ARG(name));
 }
 
-/* Names that some images and tools take for the host lead nowhere. */
+/* Names that some images and tools expect for the host lead nowhere. */
 int agx_etc_hosts(const struct agx_etc *e, size_t part, struct agx_buf *out)
 {
     char name[AGX_NATIVE_HOSTNAME_MAX + 1];

@@ -1,4 +1,4 @@
-/* etc.h: the files of /etc that a sandbox gets from us. */
+/* etc.h: the files of /etc that we write for a sandbox. */
 #ifndef AGX_BACKEND_NATIVE_ETC_H
 #define AGX_BACKEND_NATIVE_ETC_H
 
@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "core/spec.h"
 
-/* Who is on its network, and under which names; all borrowed. */
+/* The hosts on its network and their names; all borrowed. */
 struct agx_etc {
     const char *sandbox_id;
     const struct agx_spec *spec;
@@ -14,7 +14,7 @@ struct agx_etc {
     const struct agx_words *hosts; /* further lines: "name:address" */
 };
 
-/* As long as a kernel takes one. Returns `out`. */
+/* Cut to the longest name that the kernel accepts. Returns `out`. */
 char *agx_etc_hostname(const struct agx_etc *e, size_t part, char out[AGX_NATIVE_HOSTNAME_MAX + 1]);
 
 /* Appends /etc/hosts of that part. */

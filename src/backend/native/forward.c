@@ -1,10 +1,11 @@
 /*
- * forward.c: the process, from the daemon's side.
+ * forward.c: the daemon's side of the forwarder process.
  *
- *   start --> "ok" or a complaint on a pipe: done --> runs --> its end is reaped: ended
+ *   start --> "ok" or an error on a pipe: done --> runs --> its end is reaped: ended
  *
- * It is our child only as long as this daemon lives; one that an earlier daemon started is held by
- * a pidfd alone. A handle on the pipe and one on the pidfd: memory goes with the last of them.
+ * It is our child only during this daemon's life; one that an earlier daemon started is held only
+ * by a pidfd. There is a handle on the pipe and one on the pidfd; memory is freed with the last of
+ * them.
  */
 #include "backend/native/forward.h"
 
@@ -25,7 +26,7 @@
 #include "base/banned.h"
 
 enum {
-    NET_FD = 3, /* numbers of descriptors in the process */
+    NET_FD = 3, /* descriptor numbers in the process */
     PID_FD = 4,
     REPORT_FD = 5,
     FIRST_SOCKET = 6,
@@ -37,13 +38,13 @@ struct agx_forward {
     struct agx_loop *loop;
     struct agx_native_proc proc;
     int pidfd, report_fd;
-    bool ours; /* a child: it is waited for */
+    bool ours; /* a child: must be reaped */
     bool over; /* its end was seen */
     uv_poll_t exit, report;
     unsigned n_open;  /* handles */
-    agx_done_fn done; /* NULL: told, or not wanted any more */
+    agx_done_fn done; /* NULL: called already, or abandoned */
     void *user;
-    agx_forward_ended_fn ended; /* NULL: told, or not wanted */
+    agx_forward_ended_fn ended; /* NULL: called already, or not set */
     void *ended_user;
 };
 
@@ -77,7 +78,7 @@ static int bind_one(const struct agx_port *p, int *ret_fd, struct agx_error **er
     fd = socket(AF_INET, (tcp ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return refuse_port(p, errno, err);
-    if (tcp) /* connections of the last owner that are not yet forgotten do not matter */
+    if (tcp) /* connections of the last owner in TIME_WAIT do not matter */
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
         (tcp && listen(fd, SOMAXCONN) < 0))
@@ -137,7 +138,7 @@ static void reap(struct agx_forward *f)
     (void)uv_poll_stop(&f->exit);
 }
 
-/* One that is not at work yet says by its pipe that it never was: that is `done`'s. */
+/* If it never worked, its pipe says so: that is reported by `done`. */
 static void tell_end(struct agx_forward *f)
 {
     agx_forward_ended_fn ended = f->ended;
@@ -182,7 +183,7 @@ struct agx_forward *agx_forward_stop(struct agx_forward *f)
     if (!f)
         return NULL;
     agx_loop_assert(f->loop);
-    (void)pidfd_send_signal(f->pidfd, SIGKILL, NULL, 0); /* ended already: as good */
+    (void)pidfd_send_signal(f->pidfd, SIGKILL, NULL, 0); /* it may have ended already */
     if (!f->ours)
         return agx_forward_free(f);
     f->done = NULL;
@@ -213,7 +214,7 @@ static void on_report(uv_poll_t *p, int status, int events)
     text[strcspn(text, "\n")] = '\0';
     if (strcmp(text, "ok") != 0)
         (void)agx_error_set(&error, AGX_INTERNAL, "forward ports of a sandbox: %s",
-                            text[0] ? text : "agentix-forward ended without a word");
+                            text[0] ? text : "agentix-forward ended without a report");
     f->done = NULL;
     if (error)
         f->ended = NULL;
@@ -222,7 +223,7 @@ static void on_report(uv_poll_t *p, int status, int events)
         done(user, error);
     else
         agx_error_free(error);
-    tell_end(f); /* its memory is there until its handles are closed */
+    tell_end(f); /* freed only when its handles are closed */
 }
 
 static int watch(struct agx_forward *f, uv_poll_t *p, int fd, uv_poll_cb ready,
@@ -238,7 +239,7 @@ static int watch(struct agx_forward *f, uv_poll_t *p, int fd, uv_poll_cb ready,
     return 0;
 }
 
-/* Takes the pidfd and the pipe, also when it fails. `report_fd` may be -1. */
+/* Takes the pidfd and the pipe, even on failure. `report_fd` may be -1. */
 static int hold(struct agx_loop *l, const struct agx_native_proc *proc, int pidfd, int report_fd,
                 struct agx_forward **ret, struct agx_error **err)
 {
@@ -254,7 +255,7 @@ static int hold(struct agx_loop *l, const struct agx_native_proc *proc, int pidf
         free(f);
         return r;
     }
-    uv_unref((uv_handle_t *)&f->exit); /* its end is of interest, but nothing waits for it */
+    uv_unref((uv_handle_t *)&f->exit); /* its end is watched, but must not keep the loop running */
     if (report_fd >= 0)
         r = watch(f, &f->report, report_fd, on_report, err);
     if (r < 0) {
@@ -340,7 +341,7 @@ static int spawn(const struct agx_forward_params *p, int report_fd, struct agx_n
     if (r < 0)
         return r;
     *ret_pidfd = pidfd_open(pid, 0);
-    r = *ret_pidfd < 0 ? agx_error_errno(err, errno, "hold agentix-forward")
+    r = *ret_pidfd < 0 ? agx_error_errno(err, errno, "open the process of agentix-forward")
                        : agx_native_proc_note(ret, pid, err);
     if (r == 0)
         return 0;

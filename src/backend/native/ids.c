@@ -1,4 +1,4 @@
-/* ids.c: a bit for each range. */
+/* ids.c: one bit for each range. */
 #include "backend/native/ids.h"
 
 #include "base/limits_native.h"
@@ -31,7 +31,7 @@ void agx_ids_done(struct agx_ids *s)
     *s = (struct agx_ids){ 0 };
 }
 
-/* False: it is none of ours. */
+/* False: it is not one of our ranges. */
 static bool number_of(const struct agx_ids *s, uint32_t base, uint32_t *ret)
 {
     if (base < s->base || (base - s->base) % AGX_NEST_IDS != 0)
@@ -64,8 +64,7 @@ int agx_ids_take(struct agx_ids *s, uint32_t *ret_base, struct agx_error **err)
         return 0;
     }
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                         "all %u ranges of user ids are those of sandboxes that run or are stopped",
-                         s->n);
+                         "all %u ranges of user ids belong to running or stopped sandboxes", s->n);
 }
 
 int agx_ids_reserve(struct agx_ids *s, uint32_t base, struct agx_error **err)

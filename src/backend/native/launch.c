@@ -1,8 +1,7 @@
 /*
  * launch.c: see launch.h.
  *
- * Two things end by themselves and are waited for before the memory goes: the child and the handle
- * of the report socket.
+ * The child and the handle of the report socket end independently; memory is freed when both have.
  */
 #include "backend/native/launch.h"
 
@@ -80,7 +79,7 @@ static void fail(struct agx_launch *x, struct agx_error *error)
     x->ops.failed(x->user, error);
 }
 
-/* Its reports say what went wrong; one that ends without any is noticed on the socket. */
+/* Its reports say what went wrong; an end without a report is noticed on the socket. */
 static void on_child_exit(void *user, const struct agx_child_status *status)
 {
     struct agx_launch *x = user;
@@ -92,8 +91,30 @@ static void on_child_exit(void *user, const struct agx_child_status *status)
 
 /* ---- reports ---- */
 
-/* 1: a packet, and what it is about as a descriptor, or -1; 0: not now; negative: there will be
- * none. */
+/* The first descriptor of the message, or -1; others are closed. */
+static int take_fd(struct msghdr *m)
+{
+    int ret = -1;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+            if (ret < 0)
+                ret = fd;
+            else
+                (void)close(fd);
+        }
+    }
+    return ret;
+}
+
+/* 1: a packet; 0: would block; negative: no more will come. */
 static int receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
                    struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
 {
@@ -142,7 +163,7 @@ int agx_launch_go(struct agx_launch *x, struct agx_error **err)
 {
     int r;
 
-    if (x->socket < 0) /* ops->failed was told, and is not again */
+    if (x->socket < 0) /* ops->failed was called already */
         return agx_error_set(err, AGX_INTERNAL, "agentix-init has ended");
     r = agx_initsock_go(x->socket, err);
     return r < 0 ? r : 0;
@@ -165,7 +186,7 @@ static int make_memfd(const struct agx_buf *plan, struct agx_error **err)
     return r < 0 ? r : AGX_TAKE_FD(fd);
 }
 
-/* What the new process has open. Returns how many. */
+/* Lists the descriptors of the new process; returns how many. */
 static size_t list_fds(const struct agx_launch_params *p, const int report_plan[2],
                        struct agx_child_fd *out)
 {

@@ -1,8 +1,8 @@
 /*
- * links.c: messages to rtnetlink, several in one datagram, and the kernel's answers.
+ * links.c: rtnetlink messages, several in one datagram, and the kernel's replies.
  *
- * A request is a fixed buffer: what goes in is ours and short. Every message asks for an answer;
- * the first failure is the request's, with what that message was about.
+ * A request is a fixed buffer: its content is ours and short. Every message asks for a reply. The
+ * first failure is the request's, and the error names the object of that message.
  */
 #include "backend/native/links.h"
 
@@ -20,7 +20,7 @@
 
 #include "base/banned.h"
 
-/* The kernel answers at once; the time is against one that does not. */
+/* The kernel replies at once; the timeout guards against one that does not. */
 enum { ANSWER_S = 10, REQUEST_BYTES = 1024, ANSWER_BYTES = 8192, MESSAGES_MAX = 8, PREFIX4 = 32 };
 
 struct request {
@@ -31,7 +31,7 @@ struct request {
     size_t len;
     struct nlmsghdr *last;
     unsigned n;                      /* messages */
-    const char *about[MESSAGES_MAX]; /* of each, for the message of its failure */
+    const char *about[MESSAGES_MAX]; /* the object of each, for its error message */
 };
 
 /* ---- building ---- */
@@ -102,8 +102,8 @@ bool agx_links_ipv6(void)
     return fd >= 0;
 }
 
-/* No address of IPv6 by itself: nobody inside could take it away. A kernel without IPv6 does not
- * know the attribute, and needs none of it. */
+/* No automatic IPv6 address: the sandbox could not remove it. A kernel without IPv6 does not know
+ * the attribute, and does not need it. */
 static void add_no_ipv6(struct request *q)
 {
     const uint8_t mode = IN6_ADDR_GEN_MODE_NONE;
@@ -132,7 +132,7 @@ static int fail(const struct request *q, uint32_t seq, int fault, struct agx_err
     return agx_error_errno(err, fault, "set up %s", about);
 }
 
-/* Counts the answers in one datagram. */
+/* Counts the replies in one datagram. */
 static int take_answers(const struct request *q, struct nlmsghdr *m, size_t left, unsigned *count,
                         struct agx_error **err)
 {
@@ -148,7 +148,7 @@ static int take_answers(const struct request *q, struct nlmsghdr *m, size_t left
     return 0;
 }
 
-/* The kernel goes on behind a message that failed: all answers are awaited, or they would be taken
+/* The kernel continues after a message that failed: all replies are read, or they would be taken
  * for those of the next request. */
 static int ask(int fd, const struct request *q, struct agx_error **err)
 {
@@ -181,7 +181,7 @@ static int ask(int fd, const struct request *q, struct agx_error **err)
     return 0;
 }
 
-/* Its number, or 0. */
+/* Its index, or 0. */
 static uint32_t find_index(int fd, const char *name)
 {
     struct request q = { .len = 0 };
@@ -193,7 +193,7 @@ static uint32_t find_index(int fd, const char *name)
     ssize_t n;
 
     (void)begin(&q, RTM_GETLINK, 0, sizeof(struct ifinfomsg), name);
-    q.last->nlmsg_flags = NLM_F_REQUEST; /* the link is the answer */
+    q.last->nlmsg_flags = NLM_F_REQUEST; /* the reply is the link itself */
     add_text(&q, IFLA_IFNAME, name);
     if (send(fd, q.out.bytes, q.len, 0) < 0)
         return 0;
@@ -248,15 +248,15 @@ int agx_links_veth(int fd, const char *name, int net_fd, const char *peer, struc
 }
 
 /*
- * The kernel takes no alias for a link that is being made, but a number for its group. A daemon
- * that is killed before it gives the alias leaves a bridge that is known by this.
+ * The kernel accepts no alias for a link that is being made, but it does accept a group number.
+ * This number identifies the bridge of a daemon that was killed before it set the alias.
  */
 static uint32_t group_of(const char *owner)
 {
     const struct agx_siphash_key key = { 0 };
     uint32_t group = (uint32_t)agx_siphash(key, agx_str_from(owner)) & INT32_MAX;
 
-    return group == 0 ? 1 : group; /* 0 is what links have by default */
+    return group == 0 ? 1 : group; /* 0 is the default of every link */
 }
 
 int agx_links_bridge(int fd, const char *name, const char *owner, struct agx_error **err)
@@ -285,7 +285,7 @@ static uint32_t address_of(const struct agx_subnet *network, uint8_t number)
 static void add_mac(struct request *q, const struct agx_links_up *up)
 {
     const uint32_t address = address_of(up->network, up->number);
-    uint8_t mac[6] = { 0x02, 0x61 }; /* given by us, of one station */
+    uint8_t mac[6] = { 0x02, 0x61 }; /* locally administered, unicast */
 
     memcpy(mac + 2, &address, sizeof(address));
     (void)add(q, IFLA_ADDRESS, mac, sizeof(mac));
@@ -337,7 +337,8 @@ int agx_links_up(int fd, const struct agx_links_up *up, struct agx_error **err)
         add_u32(&q, IFLA_MASTER, find_index(fd, up->bridge));
     if (up->steady_mac)
         add_mac(&q, up);
-    m = begin(&q, RTM_NEWLINK, 0, sizeof(*m), up->name); /* or its address came before */
+    m = begin(&q, RTM_NEWLINK, 0, sizeof(*m), up->name); /* in a message of its own: else an IPv6
+                                                          * address comes first */
     m->ifi_index = (int)index;
     m->ifi_flags = m->ifi_change = IFF_UP;
     if (up->network)

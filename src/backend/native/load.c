@@ -1,16 +1,16 @@
 /*
- * load.c: what earlier daemons left: found, adopted, or removed.
+ * load.c: sandboxes of earlier daemons: found, adopted, or removed.
  *
  *     READ --> FENCE <--> PAUSE
  *                |
  *                v
  *              done
  *
- * READ goes through all records on a thread and holds every process that still runs; control
- * groups of what does not run are emptied and removed, so that whatever was started and never
- * noted is gone. When the fence stands, or cannot, all operations that waited go on. Images are
- * held until then: whose they are the records say. A backend that is closed before never lets
- * them go, so that a removal which waits is refused at the end of the store.
+ * READ goes through all records on a thread and opens every process that still runs. It empties and
+ * removes the cgroups of all others, so that processes which were started but never recorded are
+ * gone. When the firewall is in force, or has failed, all waiting operations continue. Images are
+ * held until then, because only the records say which are in use. A backend that is closed before
+ * never releases them, so that a waiting removal is refused when the store closes.
  */
 #include "backend/native/native_internal.h"
 
@@ -29,8 +29,8 @@ struct item {
     bool known; /* it has a record */
     char *id;
     struct agx_native_state state;
-    int *pidfds;  /* one for each part; -1: it does not run */
-    int (*ns)[2]; /* user and network namespace of those that run, else -1 */
+    int *pidfds;  /* one for each part; -1: not running */
+    int (*ns)[2]; /* user and network namespace of running parts, else -1 */
 };
 
 struct read_job {
@@ -40,7 +40,7 @@ struct read_job {
     struct agx_cgroups *cgroups;
     struct item *items;
     size_t n;
-    struct agx_map alive; /* names of control groups */
+    struct agx_map alive; /* names of cgroups */
 };
 
 struct load {
@@ -78,7 +78,7 @@ static int open_ns(pid_t pid, const char *which)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Held, then its namespaces, then asked whether it is still that process. */
+/* Opens the process, then its namespaces, then checks that it is still that process. */
 static void hold_part(struct item *it, size_t i)
 {
     const struct agx_native_proc *p = &it->state.parts[i].init;
@@ -112,7 +112,7 @@ static int read_item(struct read_job *x, struct item *it)
     struct agx_error *error = NULL;
     int r = agx_boxdirs_read(x->dirs, it->id, &it->state, &error);
 
-    if (r < 0) { /* its files are left: somebody may still want them, and delete removes them */
+    if (r < 0) { /* its files stay: they may be wanted, and delete removes them */
         AGX_LOG(AGX_LOG_WARN, "native.no_record", AGX_F_STR("sandbox", it->id), AGX_F_ERR(error),
                 AGX_F_BOOL("ignored", true));
         agx_error_free(error);
@@ -133,7 +133,7 @@ static int read_item(struct read_job *x, struct item *it)
 
 /* ---- control groups of what does not run ---- */
 
-/* The part that a group belongs to; NULL: nobody's. */
+/* The part that a group belongs to; NULL: none. */
 static struct agx_native_part_state *part_of(struct read_job *x, const char *group)
 {
     for (size_t i = 0; i < x->n; i++) {
@@ -277,7 +277,7 @@ static int adopt_item(struct agx_native *n, struct item *it, struct agx_error **
     if (r < 0 || !it->known)
         return r;
     agx_native_box_know(box, &it->state);
-    it->state.n_parts = box->state.n_parts; /* of what the item still has */
+    it->state.n_parts = box->state.n_parts; /* for the arrays that the item still has */
     it->known = false;
     pin_images(box);
     for (size_t i = 0; i < box->state.n_parts; i++) {
@@ -296,7 +296,7 @@ static int adopt_item(struct agx_native *n, struct item *it, struct agx_error **
     return r;
 }
 
-/* Whoever has no init has no commands; whose forwarder died while nobody looked gets another. */
+/* Without an init there are no commands; a forwarder that died meanwhile is replaced. */
 static void settle_boxes(struct agx_native *n)
 {
     void *value;
@@ -310,7 +310,7 @@ static void settle_boxes(struct agx_native *n)
     }
 }
 
-/* A backend that is being closed has nothing left to adopt into. */
+/* A backend that is being closed adopts nothing. */
 static void read_done(struct agx_job *j, struct agx_error *error)
 {
     struct read_job *x = container_of(j, struct read_job, job);
@@ -357,7 +357,7 @@ static int enter_read(struct agx_op *op, struct agx_error **err)
 
 /* ---- the fence ---- */
 
-/* Steps that run now wait for nothing else. */
+/* Running operations wait for nothing else. */
 static void wake_all(struct agx_native *n)
 {
     if (n->loaded)
@@ -404,7 +404,7 @@ static int enter_pause(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(&l->step, 0, LOAD_FENCE, err);
 }
 
-/* Only the end of the backend cancels it, and nests that are closed tell nobody. */
+/* Only the end of the backend cancels it, and closed namespace sets call nobody back. */
 static void cancel_load(struct agx_step *s)
 {
     struct load *l = container_of(s, struct load, step);
@@ -420,7 +420,8 @@ static void load_ended(struct agx_step *s, struct agx_error *error)
     struct load *l = container_of(s, struct load, step);
     struct agx_native *n = l->native;
 
-    if (error && !n->base.closing) { /* nothing can be made, and what waits is told so */
+    if (error && !n->base.closing) { /* nothing can be created, and waiting operations get this
+                                      * error */
         AGX_LOG(AGX_LOG_ERROR, "native.not_loaded", AGX_F_ERR(error));
         n->unfenced = agx_error_free(n->unfenced);
         n->unfenced = AGX_TAKE_PTR(error);

@@ -1,10 +1,10 @@
 /*
- * look.c: what there is, of one sandbox or of all.
+ * look.c: the state of one sandbox or of all.
  *
  *     AWAIT --> LIST --> done
  *
- * What runs is known in memory. Directories are looked at, for somebody may have taken one away;
- * and one without a record is left of a create that was cut off.
+ * What runs is known in memory. Directories are read because one may have been removed by hand, and
+ * because one without a record is left of an interrupted create.
  */
 #include "backend/native/native_internal.h"
 

@@ -1,9 +1,9 @@
 /*
- * names.c: egress lists: the names on one become addresses, before a sandbox starts and while it
+ * names.c: resolves the names of egress lists to addresses, before a sandbox starts and while it
  * runs.
  *
- * The record has the list with the addresses that stand in the sandbox's hosts file, so a restarted
- * daemon guards what runs.
+ * The record has the list with the addresses that are in the sandbox's hosts file, so a restarted
+ * daemon continues the egress watch.
  */
 #include "backend/hosts.h"
 #include "backend/native/op_up.h"
@@ -34,7 +34,7 @@ static bool has_names(const struct agx_egress *list, size_t n)
 
 /* ---- before it starts ---- */
 
-/* The list becomes the spec's entries and the addresses that the hosts file will have. */
+/* The list becomes the spec's entries plus the addresses for the hosts file. */
 static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 {
     struct agx_native_up *up = user;
@@ -43,7 +43,7 @@ static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 
     for (size_t i = 0; r == 0 && i < n; i++)
         r = agx_hosts_add(&list[i], &up->hosts, &up->egress, &error);
-    up->resolve = agx_resolve_stop(up->resolve); /* the names in the list are its own */
+    up->resolve = agx_resolve_stop(up->resolve); /* the names in the list belong to it */
     agx_step_fail(&up->task.step, &error);
     agx_step_arrive(&up->task.step);
 }

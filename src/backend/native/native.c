@@ -1,8 +1,8 @@
 /*
- * native.c: the backend object: its beginning, its end, and the calls that are no operations.
+ * native.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (steps, attends, handles, pools, the nests)
- * counts in `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, init clients, handles, pools,
+ * the namespace sets) is counted in `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/native/native_internal.h"
 
@@ -62,7 +62,7 @@ static int native_forget_exec(struct agx_backend *b, const char *sandbox_id, con
 struct trash_job {
     struct agx_job job;
     struct agx_native *native;
-    struct agx_boxdirs dirs; /* descriptors of its own: the thread may outlive the backend */
+    struct agx_boxdirs dirs; /* its own descriptors: the thread may outlive the backend */
 };
 
 static int run_trash(struct agx_job *j, struct agx_error **err)
@@ -89,7 +89,7 @@ static const struct agx_job_kind trash_kind = { .name = "trash",
                                                 .run = run_trash,
                                                 .done = trash_done };
 
-/* What could not be removed is tried again with the next. */
+/* What could not be removed is tried again next time. */
 void agx_native_empty_trash(struct agx_native *n)
 {
     struct trash_job *x;
@@ -184,7 +184,7 @@ static void native_close(struct agx_backend *b, agx_done_fn closed, void *user)
     struct agx_native *n = agx_native_of(b);
     void *value;
 
-    if (n->rootless && n->loaded) /* nothing is started before */
+    if (n->rootless && n->loaded) /* nothing was started before */
         n->rootless->empty = !anything_runs(n);
     n->closed = closed;
     n->closed_user = user;
@@ -307,7 +307,7 @@ static int open_pasta(struct agx_native *n, struct agx_error **err)
     return agx_pasta_open(n->base.loop, &config, &n->pasta, err);
 }
 
-/* An ordinary user does without, where nobody gave him any. */
+/* An ordinary user without delegated cgroups runs without them. */
 static int open_cgroups(struct agx_native *n, struct agx_error **err)
 {
     const struct agx_cgroups_config config = { .instance = n->instance };

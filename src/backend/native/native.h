@@ -1,9 +1,10 @@
 /*
- * native.h: sandboxes of our own making: `--backend native`. docs/design/native.md
+ * native.h: the native backend, which runs sandboxes without a container engine: `--backend
+ * native`. docs/design/native.md
  *
- * A sandbox is a directory (boxdirs.h), a nest (nest.h), a control group (cgroup.h) and a process,
- * agentix-init, for itself and for each companion. All that a restarted daemon needs to know is in
- * the directory.
+ * A sandbox is a directory (boxdirs.h), a namespace set (nest.h), a cgroup (cgroup.h) and an
+ * agentix-init process for itself and for each companion. All that a restarted daemon needs to know
+ * is in the directory.
  */
 #ifndef AGX_BACKEND_NATIVE_NATIVE_H
 #define AGX_BACKEND_NATIVE_NATIVE_H
@@ -18,17 +19,21 @@ struct agx_puller;
 
 /* Strings are borrowed for the call of open; images and puller must outlive the backend. */
 struct agx_native_config {
-    struct agx_backend_config common; /* compat: user and environment */
-    const char *data_dir; /* absolute: ours is "native" in it; has the file `instance` */
-    const char *run_dir;  /* absolute: for what need not survive a boot */
+    const char *data_dir; /* absolute; we use "native" in it; has the file `instance` */
+    const char *run_dir;  /* absolute; for files that need not survive a reboot */
     const char *init_path, *unpack_path, *forward_path; /* our programs; absolute */
     struct agx_images *images;
     struct agx_puller *puller;
-    const char *pool;              /* addresses of our networks, as a CIDR */
-    uint32_t id_base;              /* of the first range of ids */
+    bool compat;                   /* user and environment as in agents-sandbox */
+    const char *pool;              /* address pool of our networks, as a CIDR */
+    uint32_t id_base;              /* first id of the first range */
     struct agx_rootless *rootless; /* NULL: the daemon is root */
-    unsigned ready;                /* namespaces that are kept ready for creates */
+    unsigned ready;                /* spare namespace sets for creates */
     uint32_t pids;                 /* processes in one sandbox or companion */
+    bool lan_blocked;              /* blocks private addresses outside the host too */
+    struct agx_tools_host tools;
+    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
+    struct agx_sources *sources; /* what mounts may use; NULL: nothing is private. Shared */
 };
 
 #define AGX_NATIVE_CONFIG_INIT                                                                     \
@@ -38,9 +43,9 @@ struct agx_native_config {
     }
 
 /*
- * What earlier daemons left is found after this call: operations wait for it.
- * -AGX_FAILED_PRECONDITION where the host cannot have sandboxes: no root, no control groups, no
- * rules; with what helps.
+ * Sandboxes of earlier daemons are found after this call: operations wait for it.
+ * -AGX_FAILED_PRECONDITION, with advice, where the host cannot run sandboxes: no root, no cgroups,
+ * no firewall.
  */
 int agx_backend_native_open(struct agx_loop *l, const struct agx_native_config *c,
                             struct agx_backend **ret_backend,

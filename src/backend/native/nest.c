@@ -1,13 +1,13 @@
 /*
- * nest.c: the nests as a whole: what stands from before, and the end.
+ * nest.c: the namespace sets as a whole: adopting existing ones, and close.
  *
- *   open --> adopt, reserve --> begin: the thread cleans, the fence is written --> takes
+ *   open --> adopt, reserve --> begin: the thread cleans, the firewall is written --> takes
  *
  * Invariants:
- *  (1) an interface is a member of the fence under its own name, from before anybody may live
+ *  (1) an interface is a member of the firewall under its own name, from before any process may run
  *      behind it until it is gone.
- *  (2) ids are taken from before a nest is made with them until agx_nests_release().
- *  (3) the thread touches `maker` and its own job, nothing else.
+ *  (2) ids are taken from before a set is made with them until agx_nests_release().
+ *  (3) the thread uses `maker` and its own job, nothing else.
  */
 #include "backend/native/nest_internal.h"
 
@@ -312,7 +312,7 @@ static void on_restored(void *user, struct agx_error *error)
     if (error)
         s->notice(s->user, agx_error_format(error, text, sizeof(text)));
     else
-        s->notice(s->user, "somebody changed the sandboxes' packet filter; it stands again");
+        s->notice(s->user, "another program changed the sandboxes' packet filter; it was restored");
     agx_error_free(error);
 }
 
@@ -339,7 +339,7 @@ static void on_fence_closed(void *user, struct agx_error *error)
     end(user);
 }
 
-/* The fence goes last: what was asked of it happens. */
+/* The firewall closes last: its pending requests are still carried out. */
 static void close_fence(struct agx_nests *s)
 {
     if (s->closing && !s->pool && s->n_asked == 0 && s->fence)
@@ -358,7 +358,7 @@ static void on_pool_stopped(void *user, struct agx_error *error)
     struct agx_nests *s = user;
 
     if (error)
-        s->maker = NULL; /* the kernel does not answer: its thread may still use it */
+        s->maker = NULL; /* the kernel does not answer: the thread may still use it */
     agx_error_free(error);
     s->pool = NULL;
     agx_nests_drop_all(s);
@@ -368,7 +368,7 @@ static void on_pool_stopped(void *user, struct agx_error *error)
 void agx_nests_wind_up(struct agx_nests *s)
 {
     if (!s->swept && !s->sweeping && s->dying.len > 0) {
-        s->swept = true; /* bridges do not go by themselves */
+        s->swept = true; /* bridges are not removed by the kernel */
         agx_nests_on_sweep(&s->sweep);
     }
     if (!s->sweeping)
@@ -391,7 +391,7 @@ void agx_nests_close(struct agx_nests *s, agx_done_fn closed, void *user)
     agx_nests_forget_waiting(s);
     while ((n = agx_nests_pop(&s->ready)))
         agx_nests_drop(n);
-    s->n_open = AGX_ARRAY_LEN(timers) + 1; /* and the fence */
+    s->n_open = AGX_ARRAY_LEN(timers) + 1; /* and the firewall */
     for (size_t i = 0; i < AGX_ARRAY_LEN(timers); i++)
         uv_close((uv_handle_t *)timers[i], on_timer_closed);
     agx_nests_wind_up(s);

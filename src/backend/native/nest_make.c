@@ -3,9 +3,9 @@
  *
  *   GO --> MADE {user, net, netlink} --> id maps --> GO --> READY --> links, addresses
  *
- * The init that is told so is started for the first nest and stays for the others. What fails
- * midway leaves nothing: namespaces go with their descriptors and take their links along; a bridge
- * is removed.
+ * The init that makes the namespaces is started for the first set and kept for later ones. A
+ * failure leaves nothing: namespaces end with their descriptors and take their links along; a
+ * bridge is removed.
  */
 #include "backend/native/nest_make.h"
 
@@ -45,7 +45,7 @@ static void made_done(struct made *m)
         agx_closep(&m->fds[i]);
 }
 
-/* Ends it, as far as it goes on, and waits for it. */
+/* Kills it, if it runs, and waits for its end. */
 static void end_init(struct agx_nest_maker *m)
 {
     agx_closep(&m->init_fd);
@@ -58,8 +58,8 @@ static void end_init(struct agx_nest_maker *m)
     m->init_pid = 0;
 }
 
-/* Servers that are not root may have low ports and anybody may ping, as with engines: the network
- * is the sandbox's own. No IPv6 on its link, which no route leads out by. */
+/* Servers that are not root may bind low ports and every user may ping, as with engines: the
+ * network belongs to the sandbox. No IPv6 on its link, because no route leads out by it. */
 static size_t write_argv(const char *init, const char **argv)
 {
     size_t n = 0;
@@ -81,7 +81,7 @@ static int start_init(struct agx_nest_maker *m, struct agx_error **err)
     struct timeval limit = { .tv_sec = AGX_NEST_SPAWN_MS / 1000 };
     int pair[2], r;
     struct agx_child_fd map;
-    /* A session of its own: what a terminal tells the daemon is not for it. */
+    /* Its own session, so that it gets no signals of the daemon's terminal. */
     struct agx_child_params params = {
         .file = m->init_path, .argv = argv, .fds = &map, .n_fds = 1, .group = AGX_CHILD_NEW_SESSION
     };
@@ -97,8 +97,26 @@ static int start_init(struct agx_nest_maker *m, struct agx_error **err)
     return r;
 }
 
-/* The next report; one that tells of a failure is an error, as is the end of it. Its descriptors
- * are added to those of `made`. */
+static void take_fds(struct made *made, struct msghdr *h)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+            if (i < AGX_ARRAY_LEN(made->fds) && made->fds[i] < 0)
+                made->fds[i] = fd;
+            else
+                (void)close(fd);
+        }
+    }
+}
+
+/* Reads the next report. A report of a failure is an error, and so is the end of init. */
 static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct made *made,
                 pid_t *ret_pid, struct agx_error **err)
 {
@@ -112,7 +130,7 @@ static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct 
     while ((n = agx_fdpass_receive(m->init_fd, packet, sizeof(packet), 0, &in)) < 0 &&
            errno == EINTR)
         continue;
-    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* with or without having read what we sent */
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* whether it read our packet or not */
         return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
     if (n < 0)
         return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
@@ -137,7 +155,7 @@ static int write_map(pid_t pid, const char *which, const char *text, struct agx_
 
     (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, which);
     fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, text, n) != (ssize_t)n) /* the kernel takes all of it or nothing */
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n) /* the kernel accepts all of it or nothing */
         return agx_error_errno(err, errno, "write the map of ids '%.*s'", (int)strcspn(text, "\n"),
                                text);
     return 0;
@@ -159,7 +177,7 @@ static int map_ids(const struct agx_nest_maker *m, pid_t pid, uint32_t base, str
     return r < 0 ? r : write_map(pid, "gid_map", groups, err);
 }
 
-/* One that somebody killed since the last nest is no failure of this one. */
+/* If init was killed since the last set, that is not a failure of this one: it is started again. */
 static int begin(struct agx_nest_maker *m, struct agx_error **err)
 {
     int r;
@@ -216,8 +234,8 @@ void agx_nest_number(struct agx_nest *n, const struct agx_subnet *subnet)
         agx_links_address(subnet, (uint8_t)(FIRST_MEMBER + i), n->members[i].address);
 }
 
-/* What the host uses is read anew now and then: with a thousand sandboxes that takes milliseconds.
- * What was given since is remembered. */
+/* What the host uses is read again from time to time only: with a thousand sandboxes that takes
+ * milliseconds. Subnets that we used since are remembered. */
 static int look_at_host(struct agx_nest_maker *m, struct agx_error **err)
 {
     uint64_t now_ms = agx_clock_ms();
@@ -243,7 +261,7 @@ static int choose_network(struct agx_nest_maker *m, struct agx_nest *n, struct a
     return r;
 }
 
-/* A link under a name that nobody has. `net_fd` -1: a bridge. */
+/* A link with an unused name. `net_fd` -1: a bridge. */
 static int make_link(struct agx_nest_maker *m, int net_fd, char ret_name[IF_NAMESIZE],
                      struct agx_error **err)
 {
@@ -263,7 +281,7 @@ static int make_link(struct agx_nest_maker *m, int net_fd, char ret_name[IF_NAME
     return r;
 }
 
-/* The host's end of all that the members send. */
+/* Sets up the host's end, by which all packets of the members come. */
 static int raise_host(struct agx_nest_maker *m, struct agx_nest *n, struct agx_error **err)
 {
     const struct agx_links_up up = {
@@ -273,7 +291,7 @@ static int raise_host(struct agx_nest_maker *m, struct agx_nest *n, struct agx_e
     return agx_links_up(m->fd, &up, err);
 }
 
-/* Without our alias: it goes with its namespace, and is nobody's to clean up. */
+/* Without our alias: it is removed with its namespace, so no later daemon has to. */
 static int join_bridge(struct agx_nest_maker *m, struct agx_nest *n, size_t i,
                        struct agx_error **err)
 {
@@ -320,11 +338,11 @@ static void sockets_done(struct sockets *s)
         agx_closep(&s->fds[i]);
 }
 
-/* Once, before anything else: the thread stays in there. */
+/* Called once, before anything else: the thread stays in that namespace. */
 static int open_host(struct agx_nest_maker *m, struct agx_error **err)
 {
     if (m->fd < 0 && m->net_fd > 0 && setns(m->net_fd, CLONE_NEWNET) < 0)
-        return agx_error_errno(err, errno, "enter the network of the sandboxes");
+        return agx_error_errno(err, errno, "enter the network namespace of the sandboxes");
     return m->fd < 0 ? agx_links_open(&m->fd, err) : 0;
 }
 

@@ -1,9 +1,9 @@
 /*
- * nest_make.h: what the nests ask the kernel, on their one thread. Blocking.
+ * nest_make.h: the kernel calls of the namespace sets, on their one thread. Blocking.
  *
- * Namespaces are made by `agentix-init --nests` (codec/initproto_plan.h), for a process with
- * threads may not make a user namespace; the network in them is ours to make, by sockets that were
- * opened inside.
+ * `agentix-init --nests` (codec/initproto_plan.h) makes the namespaces, because a process with
+ * threads cannot make a user namespace. We configure their network by sockets that init opened
+ * inside.
  */
 #ifndef AGX_BACKEND_NATIVE_NEST_MAKE_H
 #define AGX_BACKEND_NATIVE_NEST_MAKE_H
@@ -12,40 +12,40 @@
 #include "backend/subnets.h"
 #include "core/text.h"
 
-/* Of the thread alone. */
+/* Used only by that thread. */
 struct agx_nest_maker {
     char *init_path;
     struct agx_idmap idmap; /* as in struct agx_nests_config */
     char alias[32];         /* of our links */
     struct agx_subnets subnets;
-    struct agx_subnet_list taken; /* by the host, when it was looked at last, and by us since */
+    struct agx_subnet_list taken; /* taken by the host, when last read, and by us since */
     uint64_t taken_ms;
-    int net_fd; /* that the thread works in; 0: the host's. Borrowed */
-    int fd;     /* rtnetlink there; -1 until the first use */
-    /* agentix-init and its reports; 0 and -1 until the first use, and behind a failure. */
+    int net_fd; /* namespace that the thread works in; 0: the host's. Borrowed */
+    int fd;     /* rtnetlink socket there; -1 until the first use */
+    /* agentix-init and its reports; 0 and -1 until the first use and after a failure. */
     pid_t init_pid;
     int init_fd;
 };
 
-/* Fills the nest, whose network, n and members' id_base are set, with all the rest. After a failure
- * nothing is left of it. */
+/* Fills in a set, whose network, n and members' id_base the caller has set. A failure leaves
+ * nothing behind. */
 int agx_nest_make(struct agx_nest_maker *m, struct agx_nest *n,
                   struct agx_error **err) AGX_MUST_CHECK;
 
-/* Namespaces and a link to the bridge for one member of several; the rest of the nest stands. After
+/* Namespaces and a link to the bridge for one of several members; the rest of the set exists. After
  * a failure the member has none. */
 int agx_nest_make_member(struct agx_nest_maker *m, struct agx_nest *n, size_t i,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* The gateway's and the members' addresses in that network. */
+/* Fills in the gateway's and the members' addresses in that network. */
 void agx_nest_number(struct agx_nest *n, const struct agx_subnet *subnet);
 
-/* A daemon's first work: the links of nobody go, which are all with our alias but those in `keep`.
- * *ret_forwarding: the host did not forward packets, and now does. */
+/* The first work of a daemon: removes the links without an owner, which are all with our alias that
+ * are not in `keep`. *ret_forwarding: the host did not forward packets, and does now. */
 int agx_nest_clean(struct agx_nest_maker *m, const struct agx_words *keep, bool *ret_forwarding,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* Whether a link is gone, by itself or, when `now` is set, by us. */
+/* Whether a link is gone; with `now`, deletes it first. */
 bool agx_nest_gone(struct agx_nest_maker *m, const char *interface, bool now);
 
 void agx_nest_maker_done(struct agx_nest_maker *m);

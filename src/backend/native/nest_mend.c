@@ -1,9 +1,9 @@
 /*
- * nest_mend.c: namespaces anew for members of a nest that lost theirs.
+ * nest_mend.c: new namespaces for members of a set that lost theirs.
  *
- * The thread fills a nest of its own that is numbered like the other, which takes over what was
- * made: so that one may go meanwhile. The fence knows the interface that all members are behind,
- * and need not be asked.
+ * The thread fills a temporary set with the same numbers, from which the real set then takes what
+ * was made: so the real one may be removed meanwhile. The firewall already knows the interface of
+ * all members and needs no change.
  */
 #include "backend/native/nest_internal.h"
 
@@ -61,7 +61,7 @@ static void mend_done(struct agx_job *job, struct agx_error *error)
 
     if (done && !error)
         take_over(x);
-    agx_nests_free(x->made); /* what nobody took goes with its descriptors */
+    agx_nests_free(x->made); /* what was not taken is closed with its descriptors */
     free(x);
     if (done)
         done(user, error);

@@ -1,13 +1,13 @@
 /*
- * nest_pool.c: takes, and nests that are kept ready.
+ * nest_pool.c: takes and spares.
  *
- *   any one member with a network:   waiting --> a ready one --> done
- *   all others:                      made for it ------> fenced --> done
- *   to be ready:                     made --> fenced --> ready
+ *   any one member with a network:   waiting --> a spare --> done
+ *   all others:                      made for it --> in the firewall --> done
+ *   spares:                          made --> in the firewall --> spare
  *
- * Nests for those that wait and those to be kept are made alike, so that whoever waits longest gets
- * the first. Of those that nobody waits for one is made at a time: a take that needs its own does
- * not stand behind many.
+ * Sets for waiting takes and spares are made in the same way, so that the longest wait ends first.
+ * When no take waits, spares are made one at a time, so that a take that needs its own set does not
+ * queue behind many.
  */
 #include "backend/native/nest_internal.h"
 
@@ -21,8 +21,8 @@ struct make_job {
     struct agx_job job;
     struct agx_nests *nests;
     struct agx_nest_maker *maker;
-    struct nest *nest;      /* the thread fills it in */
-    struct agx_nest_op *op; /* NULL: it is to be ready */
+    struct nest *nest;      /* filled in by the thread */
+    struct agx_nest_op *op; /* NULL: a spare */
 };
 
 static void fill_later(struct agx_nests *s, uint64_t ms)
@@ -52,7 +52,7 @@ static void op_free(struct agx_nest_op *op)
     free(op);
 }
 
-/* Nothing is touched behind the call. */
+/* Do not touch anything after the call. */
 static void finish(struct agx_nest_op *op, struct agx_error *error)
 {
     struct agx_nests *s = op->nests;
@@ -104,15 +104,15 @@ static void fence_op(struct agx_nest_op *op)
         s->n_asked++;
 }
 
-/* One that was to be ready is not. */
+/* A spare could not be made. */
 static void not_ready(struct nest *n, struct agx_error *error)
 {
     struct agx_nests *s = n->nests;
     char text[512];
 
     fill_later(s, AGX_NEST_AGAIN_MS);
-    if (s->n_waiting > 0 && !s->closing) {
-        struct agx_nest_op *op = pop_waiting(s); /* is told, for the next may fail as well */
+    if (s->waiting && !s->closing) {
+        struct agx_nest_op *op = pop_waiting(s); /* it fails, because the next try may fail too */
 
         op->nest = n;
         finish(op, error);
@@ -305,7 +305,7 @@ static int check_want(const struct agx_nests *s, const struct agx_nest_want *w,
     return 0;
 }
 
-/* One that is not like those that are kept. */
+/* A take that no spare fits. */
 static int take_own(struct agx_nest_op *op, const struct agx_nest_want *want,
                     struct agx_error **err)
 {

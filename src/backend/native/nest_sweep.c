@@ -1,9 +1,9 @@
 /*
- * nest_sweep.c: what was removed, until it is gone.
+ * nest_sweep.c: removed sets, until they are gone.
  *
- * A network namespace goes some milliseconds after its last descriptor and process, and takes its
- * links along: to remove them one by one costs the kernel far more. A bridge does not go by itself,
- * and what is still there after AGX_NEST_LINGER_MS does not either: those are removed.
+ * A network namespace ends some milliseconds after its last descriptor and process, and takes its
+ * links along; removing them one by one costs the kernel far more. A bridge never goes by itself,
+ * and whatever still exists after AGX_NEST_LINGER_MS will not either: those are removed explicitly.
  */
 #include "backend/native/nest_internal.h"
 
@@ -25,11 +25,11 @@ struct sweep_job {
 
 static void on_forgotten(void *user, struct agx_error *error)
 {
-    agx_error_free(error); /* the next change of the fence tries again */
+    agx_error_free(error); /* the next change of the firewall tries again */
     agx_nests_answered(user);
 }
 
-/* It is gone, and its place in the fence goes. */
+/* The interface is gone: removes its member from the firewall. */
 static void forget(struct nest *n)
 {
     struct agx_nests *s = n->nests;
@@ -119,7 +119,7 @@ void agx_nests_drop(struct nest *n)
     n->removed_ms = uv_now(agx_loop_uv(s->loop));
     if (!n->pub.interface[0]) {
         agx_nests_free(n);
-    } else if (!s->pool) { /* at the end: nobody looks any more */
+    } else if (!s->pool) { /* at the end: nothing checks any more */
         forget(n);
     } else {
         agx_nests_push(&s->dying, n);

@@ -16,7 +16,7 @@ static int enter_await(struct agx_op *op, struct agx_error **err)
 
 /* ---- scan ---- */
 
-/* Somebody took its directory away: what we remember is of no use. */
+/* Its directory was removed by hand: what we remember is useless. */
 struct scan_job {
     struct agx_job job;
     struct agx_native_up *up;
@@ -39,7 +39,7 @@ static int no_sandbox(const struct agx_native_up *up, struct agx_error **err)
     return agx_error_set(err, AGX_NOT_FOUND, "there is no sandbox '%s'", up->task.sandbox.id);
 }
 
-/* Companions that ended while the rest runs. */
+/* Marks companions that ended while the rest runs. */
 static bool mark_missing(struct agx_native_up *up)
 {
     const struct agx_native_box *box = up->box;
@@ -52,7 +52,7 @@ static bool mark_missing(struct agx_native_up *up)
     return any;
 }
 
-/* What a create finds and was not made to its end is made again. */
+/* A create that finds a half-made sandbox starts again from nothing. */
 static unsigned after_scan(struct agx_native_up *up, bool there, struct agx_error **err)
 {
     struct agx_native_box *box = up->box;
@@ -142,7 +142,7 @@ static int enter_clear(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(&up->task.step, 0, UP_NAMES, err);
 }
 
-/* The operation's own failure is told, not that of its undoing. */
+/* The operation's own failure is reported, not that of the undo. */
 static int enter_undo(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
@@ -183,8 +183,8 @@ static void tell_companions(struct agx_native_up *up)
     }
 }
 
-/* Until init answers. Woken whenever something happens to the box. What runs is noted meanwhile,
- * also where init need not be waited for, because only companions were started. */
+/* Waits until init answers; woken whenever something happens to the box. Writes the record
+ * meanwhile, even where init need not be waited for because only companions were started. */
 static int enter_reach(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_up *up = agx_native_up_of(agx_step_of(op));

@@ -1,4 +1,4 @@
-/* op_up.h: the operation that brings a sandbox up, which op_up.c and up_*.c share. */
+/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and up_*.c. */
 #ifndef AGX_BACKEND_NATIVE_OP_UP_H
 #define AGX_BACKEND_NATIVE_OP_UP_H
 
@@ -16,8 +16,8 @@
  *
  * A failure from MAKE on leads to UNDO.
  *
- * CLEAR removes what a create left half-made, or stops what is left of one that is started again. A
- * create that fails leaves nothing; a resume that fails leaves the files, and nothing that runs.
+ * CLEAR removes a half-made sandbox, or stops what is left of one before a restart. A failed create
+ * leaves nothing; a failed resume leaves the files and nothing that runs.
  */
 enum {
     UP_DONE = AGX_OP_DONE,
@@ -39,16 +39,16 @@ enum {
 
 struct agx_native_unpack;
 
-/* The primary is the first, companions follow in the order of the spec. */
+/* The primary comes first, companions follow in the order of the spec. */
 struct agx_native_up_part {
     struct agx_native_up *up;
-    struct agx_puller_want *want; /* its image, while it is looked for */
+    struct agx_puller_want *want; /* its image, during the search */
     struct agx_image *image;      /* a reference */
     struct agx_cgroup_entry cgroup;
     struct agx_launch *launch;
-    bool runs;  /* it need not be started */
-    bool waits; /* its root stands, and it is to be told to go on: no state waits for it */
-    struct agx_error *failed; /* of a companion, until it is told; of one that waits */
+    bool runs;  /* it is running already */
+    bool waits; /* its root is complete, and it waits to be told to go on: no state waits for it */
+    struct agx_error *failed; /* why a companion failed, until it is reported; for one that waits */
 };
 
 struct agx_native_up {
@@ -57,27 +57,28 @@ struct agx_native_up {
     struct agx_native_box *box;
     struct agx_native_up_part *parts;
     size_t n_parts;
-    bool makes;  /* it is being made: a failure is undone by removing it */
-    bool mends;  /* the primary runs: only companions that do not are started */
-    bool undoes; /* the box has something that a failure has to end */
+    bool makes;  /* it is being created: a failure removes it */
+    bool mends;  /* the primary runs: only stopped companions are started */
+    bool undoes; /* a failure must end processes of the box */
     struct agx_native_downing *downing;
     struct agx_nest_op *nest_op;
     struct agx_nest *nest;
     struct agx_pasta_op *pasta_op;
-    struct agx_nest_mend *nest_mend; /* of the box's nest, for companions */
+    struct agx_nest_mend *nest_mend; /* for companions, of the box's namespace set */
     struct agx_shown_job *shown_job;
     struct agx_shown shown;
     struct agx_resolve *resolve; /* while NAMES waits for it */
     struct agx_words egress, hosts;
-    size_t copy; /* which of the spec's copies is being made; behind them: the tools' files */
-    struct agx_buf tar; /* of the tools' files */
+    size_t copy;        /* index of the current copy of the spec; past the end: the tools' files */
+    struct agx_buf tar; /* the tools' files */
     enum agx_copies_target copy_target;
     struct agx_native_unpack *unpack;
     struct agx_forward_sockets sockets; /* bound to its ports, until they are forwarded */
-    char dns[64];                       /* the server that is asked for it; "": it asks itself */
-    unsigned forwarding;                /* forwarders that are waited for */
-    bool has_disks; /* some of its disks are limited: they are its own once it runs */
-    bool recorded;  /* its processes stand in the record */
+    char dns[64];                       /* server that a forwarder asks for it; "": it asks
+                                         * itself */
+    unsigned forwarding;                /* forwarders still to start */
+    bool has_disks;                     /* some disks are limited: settled once it runs */
+    bool recorded;                      /* its processes are in the record */
     uint64_t reach_until_ms;
 };
 
@@ -93,15 +94,15 @@ void agx_native_up_cancel_names(struct agx_native_up *up);
 int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err);
 int agx_native_up_enter_prepare(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_make(struct agx_native_up *up);
-/* One that no box has taken; its ids are free again. */
+/* A namespace set that no box has taken; frees its ids. */
 void agx_native_up_drop_nest(struct agx_native_up *up);
 /* up_start.c */
 int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_launch(struct agx_native_up *up);
-/* up_files.c: a state's: what the tools give becomes a tar for the sandbox's user. */
+/* up_files.c: a state's: packs the tools' files as a tar for the sandbox's user. */
 int agx_native_up_pack_files(struct agx_native_up *up, struct agx_error **err) AGX_MUST_CHECK;
 /* up_copy.c */
-/* How many copies a sandbox that is made gets: the spec's, and the tools' files. */
+/* The number of copies into a new sandbox: the spec's, and the tools' files. */
 static inline size_t agx_native_up_copies(const struct agx_native_up *up)
 {
     return !up->makes ? 0 : up->task.sandbox.spec.copies_len + (up->shown.files.len > 0 ? 1 : 0);

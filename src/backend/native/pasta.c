@@ -1,11 +1,11 @@
 /*
- * pasta.c: when pasta is started; pasta_make.c says how.
+ * pasta.c: decides when pasta is started; pasta_make.c starts it.
  *
- *     await, need, its end, news of the host's network, a failure
- *         --> a job: one that is right for the host as it is now --> who waits is told
+ *     await, need, its end, changes of the host's network, a failure
+ *         --> a job: makes one that fits the host as it is now --> waiting calls are answered
  *
- * Invariant: while the job works `maker` is its own; else it is the loop's, and a process that
- * there is is watched.
+ * Invariant: while the job runs, `maker` belongs to it; otherwise to the loop, which then watches
+ * an existing process.
  */
 #include "backend/native/pasta.h"
 
@@ -39,7 +39,7 @@ struct work {
     struct agx_pasta_maker *maker;
 };
 
-/* One that runs, until its end. */
+/* A running process, until its end. */
 struct held {
     uv_poll_t poll;
     int pidfd;
@@ -50,14 +50,14 @@ struct agx_pasta {
     struct agx_loop *loop;
     struct agx_pool *pool;
     struct agx_pasta_maker *maker;
-    struct agx_list waiting; /* of struct agx_pasta_op */
-    struct held *held;       /* NULL: none, or the job works */
+    struct agx_pasta_op *waiting, **waiting_tail;
+    struct held *held; /* NULL: none, or the job runs */
     uv_poll_t news;
     int news_fd;
     uv_timer_t later;
     bool needed, working, again, failing, closing;
     bool stale;      /* the host's network may have changed since the job began */
-    unsigned n_open; /* what the end waits for */
+    unsigned n_open; /* open handles that close waits for */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -91,7 +91,7 @@ static void on_later(uv_timer_t *t)
         work(p);
 }
 
-/* The first of several reasons decides when. */
+/* The earliest of several requests decides when. */
 static void work_later(struct agx_pasta *p, uint64_t ms)
 {
     if (p->closing ||
@@ -123,7 +123,7 @@ static int hold(struct agx_pasta *p, struct agx_error **err)
 
     h->pasta = p;
     h->pidfd = fcntl(p->maker->pidfd, F_DUPFD_CLOEXEC, 0);
-    r = h->pidfd < 0 ? agx_error_errno(err, errno, "hold pasta") : 0;
+    r = h->pidfd < 0 ? agx_error_errno(err, errno, "open the process of pasta") : 0;
     if (r == 0 && (r = uv_poll_init(agx_loop_uv(p->loop), &h->poll, h->pidfd)) < 0) {
         r = agx_uverr_set(err, r, "watch pasta");
         (void)close(h->pidfd);
@@ -260,7 +260,7 @@ static void on_news(uv_poll_t *poll, int status, int events)
     char bytes[NEWS_BYTES];
 
     (void)events;
-    if (status < 0) /* messages were lost: that stops the handle, and is over when it was read */
+    if (status < 0) /* messages were lost: that stops the handle and is cleared by reading */
         (void)uv_poll_start(poll, UV_READABLE, on_news);
     for (int i = 0; i < NEWS_TURN; i++) {
         if (recv(p->news_fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 && errno == EAGAIN)
@@ -328,7 +328,7 @@ static void on_pool_stopped(void *user, struct agx_error *error)
     struct agx_pasta *p = user;
 
     if (error)
-        p->maker = NULL; /* the kernel does not answer: its thread may still use it */
+        p->maker = NULL; /* the kernel does not answer: the thread may still use it */
     agx_error_free(error);
     part_closed(p);
 }

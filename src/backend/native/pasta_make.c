@@ -1,10 +1,10 @@
 /*
  * pasta_make.c: starts pasta.
  *
- *   the host's addresses on the way out --> addresses of the namespace
- *   spawn init --gate --> record --> GO --> it becomes pasta --> its number on stdout: at work
+ *   the host's addresses on the default route's interface --> addresses of the namespace
+ *   spawn init --gate --> record --> GO --> it becomes pasta --> its pid on stdout: it runs
  *
- * It goes on only when its record is written: a daemon that is killed before leaves none.
+ * It continues only after its record is written: a daemon that is killed before leaves no process.
  */
 #include "backend/native/pasta_make.h"
 
@@ -34,12 +34,12 @@
 
 #define DEVICE "/dev/net/tun"
 
-/* Links of the namespace: pasta's, and one that does nothing but have the host's addresses. */
+/* Links of the namespace: pasta's, and a dummy that only has the host's addresses. */
 #define LINK "agxout"
 #define HOST_LINK "agxhost"
 
-/* Its ends of that link: of the range for both sides of a translator (RFC 7335), which no network
- * has. */
+/* Our ends of that link: from the range for both sides of a translator (RFC 7335), which no network
+ * uses. */
 #define NEAR_END "192.0.0.2"
 #define FAR_END "192.0.0.1"
 #define LINK_MASK "255.255.255.248"
@@ -48,7 +48,7 @@ enum { GATE_FD = 3, WORDS_TEXT_MAX = 4096 };
 
 /* ---- what it says ---- */
 
-/* A file in memory that does not grow: what it has to say later, to nobody, takes no more. */
+/* A file in memory with a fixed size: later output, which is not read, takes no more memory. */
 static int open_words(struct agx_error **err)
 {
     _cleanup_close_ int fd = memfd_create("pasta", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -59,11 +59,11 @@ static int open_words(struct agx_error **err)
     return AGX_TAKE_FD(fd);
 }
 
-/* The last line, without its complaints about a host that has no log. */
+/* The last line, without pasta's complaints about a missing system log. */
 static int complain(int words_fd, struct agx_error **err)
 {
     char text[WORDS_TEXT_MAX + 1] = "";
-    struct agx_str rest, line = { 0 }, last = AGX_STR("it ended without a word");
+    struct agx_str rest, line = { 0 }, last = AGX_STR("it ended without a message");
     ssize_t n = pread(words_fd, text, WORDS_TEXT_MAX, 0);
 
     text[n > 0 ? n : 0] = '\0';
@@ -74,7 +74,7 @@ static int complain(int words_fd, struct agx_error **err)
             last = line;
     }
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                         "network: pasta, which sandboxes of an ordinary user have it by, does not "
+                         "network: pasta, which connects sandboxes of an ordinary user, does not "
                          "start: %.*s",
                          AGX_STR_ARG(last));
 }
@@ -107,7 +107,7 @@ static int set_addresses(const struct agx_pasta_maker *m, const struct agx_words
 /* ---- the process ---- */
 
 struct start {
-    pid_t pid; /* 0: none, or it is held and noted */
+    pid_t pid; /* 0: none, or it is open and recorded */
     int pidfd;
     int gate_fd, ready_fd, words_fd;
 };
@@ -156,8 +156,8 @@ static int spawn(struct start *s, const struct agx_pasta_maker *m, const char *c
     return r;
 }
 
-/* Nothing of the host is forwarded inside, and no address leads to the host itself; the namespace
- * and the file for its number are descriptors, for which nobody's rights are asked. */
+/* Nothing of the host is forwarded inside, and no address leads to the host itself. The namespace
+ * and the file for its pid are passed as descriptors, so pasta needs no permission to open them. */
 static int spawn_pasta(struct start *s, const struct agx_pasta_maker *m, const char *program,
                        const char *interface, struct agx_error **err)
 {
@@ -203,7 +203,7 @@ static int note(struct start *s, const struct agx_pasta_maker *m, const struct a
 
     s->pidfd = pidfd_open(s->pid, 0);
     if (s->pidfd < 0)
-        return agx_error_errno(err, errno, "hold pasta");
+        return agx_error_errno(err, errno, "open the process of pasta");
     for (size_t i = 0; i < way->len; i++) {
         if (agx_buf_printf(&about, "%s%s", i > 0 ? " " : "", way->items[i]) < 0)
             return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "interface '%s' has %zu addresses",
@@ -215,7 +215,7 @@ static int note(struct start *s, const struct agx_pasta_maker *m, const struct a
     return agx_native_proc_save(m->dir_fd, AGX_PASTA_RECORD, &proc, agx_buf_peek(&about), err);
 }
 
-/* Its number, when all is set up; or the end, when it failed. */
+/* Waits for its pid, which it writes when all is set up, or for its end when it failed. */
 static int await_ready(const struct start *s, const struct agx_pasta_maker *m,
                        struct agx_error **err)
 {
@@ -261,13 +261,13 @@ int agx_pasta_check(struct agx_error **err)
     agx_userns_find("", "pasta", program);
     if (!program[0])
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "network: sandboxes of an ordinary user have one by 'pasta', which is "
+                             "network: sandboxes of an ordinary user need 'pasta', which is "
                              "not installed: install the package 'passt', ask for 'none', or run "
                              "agentixd as root");
     if (access(DEVICE, R_OK | W_OK) < 0)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "network: sandboxes of an ordinary user have one by '" DEVICE
-                             "', and it cannot be opened: %s: 'sudo modprobe tun' and 'sudo chmod "
+                             "network: sandboxes of an ordinary user need '" DEVICE
+                             "', which cannot be opened: %s: 'sudo modprobe tun' and 'sudo chmod "
                              "666 " DEVICE "' help, or ask for 'none', or run agentixd as root",
                              strerror(errno));
     return 0;
@@ -308,7 +308,7 @@ int agx_pasta_make(struct agx_pasta_maker *m, struct agx_error **err)
 
     if (r < 0 || (runs(m) && agx_words_eq(&m->way, &way)))
         return r;
-    end(m); /* before the addresses change: none that it leads to is without a guard */
+    end(m); /* before the addresses change: it never leads to an unguarded one */
     if (way.len == 0)
         return 0;
     r = set_addresses(m, &way, err);

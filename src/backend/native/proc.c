@@ -1,7 +1,7 @@
 /*
  * proc.c: see proc.h.
  *
- * The process is held first, then looked at, then asked whether it lives: as it does, its number
+ * A pidfd is opened, then /proc is read, then the process is checked to be alive: if it is, the pid
  * was its own all the time. attend_pid.c does the same for containers.
  */
 #include "backend/native/proc.h"
@@ -28,8 +28,8 @@ static int gone(pid_t pid, struct agx_error **err)
     return agx_error_set(err, AGX_NOT_FOUND, "process %d is gone", (int)pid);
 }
 
-/* The name in the second field is anything, blanks and parentheses too: fields are counted from the
- * last parenthesis on. */
+/* The name in the second field may contain anything, even blanks and parentheses: fields are
+ * counted from the last parenthesis on. */
 static bool parse_start(struct agx_str stat, uint64_t *ret)
 {
     const char *end = memrchr(stat.ptr, ')', stat.len);
@@ -67,7 +67,7 @@ static int read_boot(char out[AGX_UUID_TEXT_SIZE], struct agx_error **err)
     return r;
 }
 
-/* Also when nobody has waited for it yet. */
+/* Also for an end that was not reaped yet. */
 static bool has_ended(int pidfd)
 {
     struct pollfd p = { .fd = pidfd, .events = POLLIN };
@@ -104,7 +104,7 @@ int agx_native_proc_open(const struct agx_native_proc *p, struct agx_error **err
     pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     if (pidfd < 0)
         return errno == ESRCH ? gone(p->pid, err)
-                              : agx_error_errno(err, errno, "hold process %d", (int)p->pid);
+                              : agx_error_errno(err, errno, "open process %d", (int)p->pid);
     r = read_start(p->pid, &start, err);
     if (r < 0)
         return r;
@@ -162,10 +162,10 @@ void agx_native_proc_end(int pidfd)
 {
     struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
-    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0); /* ended already: as good */
+    (void)pidfd_send_signal(pidfd, SIGKILL, NULL, 0); /* it may have ended already */
     while (poll(&p, 1, AGX_NATIVE_PROC_END_MS) < 0 && errno == EINTR)
         continue;
-    /* Of somebody else's child nothing is left to wait for. */
+    /* ECHILD for another process's child, which we cannot wait for. */
     (void)waitid(P_PIDFD, (id_t)pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
     (void)close(pidfd);
 }

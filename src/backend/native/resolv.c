@@ -11,9 +11,9 @@
 
 #include "base/banned.h"
 
-enum { DNS_PORT = 53, SERVERS_MAX = 3 }; /* more than that no libc reads */
+enum { DNS_PORT = 53, SERVERS_MAX = 3 }; /* libc uses no more servers */
 
-/* The part of a line behind its keyword; false: it has another. */
+/* The part of a line behind this keyword; false: another keyword. */
 static bool has_key(struct agx_str line, const char *key, struct agx_str *ret)
 {
     struct agx_str word = agx_str_from(key);
@@ -25,7 +25,7 @@ static bool has_key(struct agx_str line, const char *key, struct agx_str *ret)
     return true;
 }
 
-/* An address of one family as text, in its one form. */
+/* An address of one family as text, in canonical form. */
 static bool is_address(struct agx_str text, int family, char out[INET6_ADDRSTRLEN])
 {
     char copy[INET6_ADDRSTRLEN];
@@ -44,7 +44,7 @@ static bool is_reached(const char *address, const struct agx_words *own)
            !agx_words_has(own, address);
 }
 
-/* Servers that a sandbox reaches, and the first of those that it does not. */
+/* Takes the servers that a sandbox reaches, and the first one that it does not. */
 static int take_servers(struct agx_resolv *r, struct agx_str text, const struct agx_words *own,
                         struct agx_error **err)
 {
@@ -99,9 +99,8 @@ int agx_resolv_parse(struct agx_resolv *r, struct agx_str text, struct agx_str s
     return bad;
 }
 
-/* Whether the host itself has that address: it could be bound to. To list the host's addresses
- * instead waits for whoever changes a link, and with sandboxes that come and go somebody always
- * does. */
+/* Whether the host itself has that address: tried by bind(). Listing the host's addresses would
+ * wait for whoever changes a link, and with sandboxes that come and go somebody always does. */
 static bool is_own(const char *address)
 {
     _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -132,7 +131,7 @@ int agx_resolv_read(struct agx_resolv *r, struct agx_error **err)
     _cleanup_(agx_words_done) struct agx_words own = { 0 };
     int bad;
 
-    /* A file that is not there names no server. */
+    /* A missing file names no server. */
     if (agx_fd_read_file(AT_FDCWD, "/etc/resolv.conf", &first, NULL) < 0)
         agx_buf_clear(&first);
     if (agx_fd_read_file(AT_FDCWD, "/run/systemd/resolve/resolv.conf", &second, NULL) < 0)
@@ -149,7 +148,7 @@ bool agx_resolv_needs_forward(const struct agx_resolv *r, enum agx_nest_network 
     return network == AGX_NEST_NAT && r->upstream[0];
 }
 
-/* Of an egress list: addresses whose port 53 is open. */
+/* Addresses of an egress list whose port 53 is open. */
 static int write_listed(const struct agx_words *egress, struct agx_buf *out)
 {
     char text[AGX_SUBNET_TEXT];

@@ -1,12 +1,13 @@
 /*
- * resolv.h: /etc/resolv.conf of a sandbox: whom it may ask for names.
+ * resolv.h: /etc/resolv.conf of a sandbox: the name servers that it may use.
  *
  *     agx_resolv_read(&host, err);                   blocks: files and netlink
  *     agx_resolv_write(&host, network, egress, out);
  *
- * The host's servers, where a sandbox reaches them. Those on a loopback address (systemd-resolved,
- * dnsmasq) or on another address of the host it does not: then the servers that systemd-resolved
- * asks itself, and where there are none, a forwarder inside (forward.h) that asks from the host.
+ * The host's servers, where a sandbox can reach them. It cannot reach those on a loopback address
+ * (systemd-resolved, dnsmasq) or on another address of the host: then it gets the servers that
+ * systemd-resolved uses itself, and where there are none, a forwarder inside (forward.h) that asks
+ * from the host.
  */
 #ifndef AGX_BACKEND_NATIVE_RESOLV_H
 #define AGX_BACKEND_NATIVE_RESOLV_H
@@ -15,27 +16,27 @@
 #include "base/buf.h"
 #include "core/text.h"
 
-/* Where the forwarder listens, in a sandbox that has one. */
+/* Where the forwarder listens inside a sandbox. */
 #define AGX_RESOLV_INSIDE "127.0.0.11"
 
 struct agx_resolv {
-    struct agx_words servers; /* IPv4, which a sandbox reaches itself */
-    struct agx_words lines;   /* `search`, `domain` and `options`, as they are */
-    char upstream[64]; /* whom a forwarder has to ask; "": none is needed, or there is none */
+    struct agx_words servers; /* IPv4, directly reachable from a sandbox */
+    struct agx_words lines;   /* `search`, `domain` and `options`, unchanged */
+    char upstream[64]; /* server that a forwarder asks; "": none is needed, or there is none */
 };
 
 int agx_resolv_read(struct agx_resolv *r, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The same from the text of two files, the second for what the first lacks; `own` are addresses of
- * the host. For tests also. */
+/* The same from the text of two files; the second fills in what the first lacks. `own` are
+ * addresses of the host. Also for tests. */
 int agx_resolv_parse(struct agx_resolv *r, struct agx_str text, struct agx_str second,
                      const struct agx_words *own, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Of the servers that a file names those whose address is the host's own. For tests also. */
+/* The servers in the file whose address is the host's own. Also for tests. */
 int agx_resolv_own(struct agx_str text, struct agx_words *own,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* A sandbox of that network needs a forwarder for names. */
+/* Does a sandbox of that network need a forwarder for names? */
 bool agx_resolv_needs_forward(const struct agx_resolv *r, enum agx_nest_network network);
 
 /* Appends the file. With AGX_NEST_CLOSED only the servers that are on its list, with port 53. */

@@ -2,7 +2,7 @@
  * rootless.c: see rootless.h.
  *
  *   record --> the process lives: enter
- *          --> none: look for what forbids it --> spawn --> MADE --> newuidmap, newgidmap
+ *          --> none: find what forbids it --> spawn --> MADE --> newuidmap, newgidmap
  *              --> GO --> READY --> record --> enter
  */
 #include "backend/native/rootless.h"
@@ -36,7 +36,7 @@ enum { REPORT_FD = 3, SUBIDS_MAX = 1 << 20, COMPLAINT_MAX = 400 };
 
 struct holder {
     pid_t pid;
-    int fd; /* of its reports */
+    int fd; /* its reports */
 };
 
 static void holder_done(struct holder *h)
@@ -78,7 +78,7 @@ static int hear(const struct holder *h, enum agx_plan_kind want, struct agx_erro
 
     while ((n = recv(h->fd, packet, sizeof(packet), 0)) < 0 && errno == EINTR)
         continue;
-    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* with or without having read what we sent */
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* whether it read our packet or not */
         return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
     if (n < 0)
         return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
@@ -92,7 +92,7 @@ static int hear(const struct holder *h, enum agx_plan_kind want, struct agx_erro
 
 /* ---- ids ---- */
 
-/* What it had to say when it failed, as one line. */
+/* Its error output when it failed, as one line. */
 static int await_mapper(pid_t pid, int complaints, const char *program, struct agx_error **err)
 {
     char text[COMPLAINT_MAX] = "";
@@ -109,7 +109,7 @@ static int await_mapper(pid_t pid, int complaints, const char *program, struct a
                          text[0] ? text : "it failed");
 }
 
-/* newuidmap PID 0 USER 1 1 FIRST N: the user himself, and those that are set apart for him. */
+/* newuidmap PID 0 USER 1 1 FIRST N: the user's own id, and those of /etc/subuid. */
 static int map_ids(const char *program, pid_t target, uint32_t own, uint32_t first,
                    struct agx_error **err)
 {
@@ -144,7 +144,7 @@ static int find_subids(bool groups, struct agx_subids *ret, struct agx_error **e
     char number[16];
 
     (void)snprintf(number, sizeof(number), "%u", getuid());
-    /* A file that is missing has no line either. */
+    /* A missing file has no entry either. */
     (void)!agx_fd_read_file(AT_FDCWD, groups ? "/etc/subgid" : "/etc/subuid", &text, NULL);
     return agx_subids_find(agx_buf_peek(&text), pw ? pw->pw_name : number, getuid(), groups, ret,
                            err);
@@ -167,7 +167,7 @@ static int make_namespaces(struct holder *h, const struct agx_userns_facts *fact
     return hear(h, AGX_PLAN_READY, err);
 }
 
-/* What the host forbids is said in its own words; the failure itself where nothing does. */
+/* Where the host forbids it, the error names the setting; otherwise the failure itself. */
 static int make(struct agx_rootless *r, const char *init, struct agx_error **err)
 {
     _cleanup_(holder_done) struct holder h = { .fd = -1 };
@@ -193,7 +193,7 @@ static int make(struct agx_rootless *r, const char *init, struct agx_error **err
         (bad = agx_native_proc_open(&proc, err)) < 0)
         return bad;
     r->pidfd = bad;
-    agx_pasta_end(r->dir_fd); /* of namespaces of before */
+    agx_pasta_end(r->dir_fd); /* of earlier namespaces */
     bad = agx_native_proc_save(r->dir_fd, RECORD, &proc, AGX_STR(""), err);
     if (bad < 0)
         return bad;
@@ -202,8 +202,8 @@ static int make(struct agx_rootless *r, const char *init, struct agx_error **err
     return proc.pid;
 }
 
-/* From here on we are root of the user namespace. The working directory stays the same one, in the
- * mounts of the new namespace. */
+/* From here on we are root of the user namespace. The working directory stays the same, reached
+ * through the mounts of the new namespace. */
 static int enter(struct agx_rootless *r, pid_t pid, struct agx_error **err)
 {
     char path[64], cwd[PATH_MAX];

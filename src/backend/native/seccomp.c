@@ -1,8 +1,8 @@
 /*
- * seccomp.c: libseccomp makes a program for the kernel of the list.
+ * seccomp.c: compiles the list to a filter with libseccomp.
  *
- * Arguments are compared whole, 64 bits, where one value is allowed: a value that differs in bits
- * that the kernel does not look at is then refused, never let through.
+ * Where one argument value is allowed, all 64 bits are compared: a value that differs in bits that
+ * the kernel ignores is then refused, never allowed.
  */
 #include "backend/native/seccomp.h"
 
@@ -18,13 +18,13 @@
 
 #include "base/banned.h"
 
-/* What is on no list is newer than the list: it is not there. */
+/* A call on no list is newer than the list: it is reported as missing. */
 #define DEFAULT_FAULT ENOSYS
 
 enum { NAME_SIZE = 40 };
 
-/* The namespaces that clone and unshare can make. CLONE_NEWTIME is unshare's alone: for clone those
- * bits are the signal at exit. */
+/* The namespaces that clone and unshare can make. CLONE_NEWTIME is only for unshare: for clone
+ * those bits are the exit signal. */
 static const unsigned namespaces[] = { CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                        CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET };
 
@@ -46,7 +46,7 @@ static int add_word(scmp_filter_ctx ctx, uint32_t action, struct agx_str word,
         return agx_error_set(err, AGX_INTERNAL, "system call filter: libseccomp does not know '%s'",
                              name);
     if (number < 0)
-        return 0; /* of another architecture */
+        return 0; /* a call of another architecture */
     r = seccomp_rule_add(ctx, action, number, 0);
     return r < 0 ? failed(r, name, err) : 0;
 }
@@ -65,7 +65,7 @@ static int add_names(scmp_filter_ctx ctx, uint32_t action, const char *names,
     return 0;
 }
 
-/* Allowed without any of these bits in its first argument; with one, not permitted. */
+/* Allowed with none of these bits in its first argument; otherwise EPERM. */
 static int add_without_namespaces(scmp_filter_ctx ctx, int number, unsigned more,
                                   struct agx_error **err)
 {
@@ -84,8 +84,8 @@ static int add_without_namespaces(scmp_filter_ctx ctx, int number, unsigned more
     return r < 0 ? failed(r, "namespaces", err) : 0;
 }
 
-/* What asks, what gcc and gdb set (addresses that stay the same), and what `linux32` sets. Others
- * would make pages executable or let null be mapped. */
+/* The query, what gcc and gdb set (no address randomisation), and what `linux32` sets. Others would
+ * make pages executable or allow mapping address 0. */
 static int add_personality(scmp_filter_ctx ctx, struct agx_error **err)
 {
     static const unsigned values[] = { 0xffffffff, PER_LINUX, PER_LINUX32, ADDR_NO_RANDOMIZE };
@@ -97,8 +97,8 @@ static int add_personality(scmp_filter_ctx ctx, struct agx_error **err)
     return r < 0 ? failed(r, "personality", err) : 0;
 }
 
-/* The others reach past the network namespace (AF_VSOCK: the hypervisor), or are drivers that an
- * ordinary program never asks for. */
+/* The other families reach past the network namespace (AF_VSOCK: the hypervisor), or are drivers
+ * that an ordinary program never uses. */
 static int add_socket(scmp_filter_ctx ctx, struct agx_error **err)
 {
     int r = 0;
@@ -120,7 +120,7 @@ static int add_all(scmp_filter_ctx ctx, struct agx_error **err)
     for (size_t i = 0; r >= 0 && i < agx_seccomp_n_refusals; i++) {
         const struct agx_seccomp_refusal *f = &agx_seccomp_refusals[i];
 
-        /* What is said of all others need not be said again, and libseccomp refuses it. */
+        /* libseccomp refuses a rule that repeats the default. */
         if (f->fault != DEFAULT_FAULT)
             r = add_names(ctx, SCMP_ACT_ERRNO((unsigned)f->fault), f->names, err);
     }
@@ -156,7 +156,7 @@ int agx_seccomp_compile(struct agx_buf *out, struct agx_error **err)
     if (!ctx)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "system call filter: out of memory");
     r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-    /* A binary tree: a third of the time that a sandbox takes to install a plain list. */
+    /* A binary tree: installing it in a sandbox takes a third of the time of a plain list. */
     if (r >= 0)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     r = r < 0 ? failed(r, "attributes", err) : add_all(ctx, err);

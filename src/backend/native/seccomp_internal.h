@@ -1,10 +1,10 @@
-/* seccomp_internal.h: the list, apart from what makes a filter of it. */
+/* seccomp_internal.h: the list, separate from the code that compiles it. */
 #ifndef AGX_BACKEND_NATIVE_SECCOMP_INTERNAL_H
 #define AGX_BACKEND_NATIVE_SECCOMP_INTERNAL_H
 
 #include <stddef.h>
 
-/* Names separated by blanks; some are unknown to one architecture or the other. */
+/* Names separated by blanks; some exist only on one architecture. */
 extern const char agx_seccomp_allowed[];
 
 struct agx_seccomp_refusal {

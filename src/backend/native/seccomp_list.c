@@ -1,11 +1,11 @@
 /*
- * seccomp_list.c: what a sandbox may ask of the kernel.
+ * seccomp_list.c: the system calls that a sandbox may make.
  *
  * The rule: what an ordinary program does to its own files, memory, processes and sockets is
- * allowed, also where it takes a capability that a sandbox has over its own user namespace. What
- * acts on the whole host, makes namespaces or mounts, or is a large and young part of the kernel
- * that a program can do without, is not. A few are decided by their arguments, in seccomp.c: clone,
- * unshare, personality, socket.
+ * allowed, even where it needs a capability that a sandbox has in its own user namespace. Not
+ * allowed is what acts on the whole host, makes namespaces or mounts, or is a large and young part
+ * of the kernel that programs can do without. For a few, seccomp.c decides by their arguments:
+ * clone, unshare, personality, socket.
  */
 #include "backend/native/seccomp_internal.h"
 
@@ -37,8 +37,8 @@ const char agx_seccomp_allowed[] =
     "memfd_secret mincore mlock mlock2 mlockall mmap mprotect mremap msync munlock munlockall "
     "munmap pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease remap_file_pages "
     "set_mempolicy set_mempolicy_home_node "
-    /* processes and threads; those of others by ptrace as far as the kernel lets one: same user,
-     * and not agentix-init, which is not dumpable */
+    /* processes and threads; ptrace of others as far as the kernel permits: same user, and not
+     * agentix-init, which is not dumpable */
     "arch_prctl exit exit_group fork get_robust_list get_thread_area getcpu getpgid getpgrp getpid "
     "getppid getpriority getsid gettid ioprio_get ioprio_set kill pidfd_open pidfd_send_signal "
     "prctl process_vm_readv process_vm_writev ptrace restart_syscall rseq sched_get_priority_max "
@@ -50,15 +50,15 @@ const char agx_seccomp_allowed[] =
     /* signals */
     "pause rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend "
     "rt_sigtimedwait rt_tgsigqueueinfo sigaltstack "
-    /* users, limits, and giving up rights */
+    /* users, limits, and giving up privileges */
     "capget capset getegid geteuid getgid getgroups getresgid getresuid getrlimit getrusage getuid "
     "landlock_add_rule landlock_create_ruleset landlock_restrict_self prlimit64 seccomp setfsgid "
     "setfsuid setgid setgroups setregid setresgid setresuid setreuid setrlimit setuid "
-    /* time; to set it takes a capability over the host */
+    /* time; setting it takes a capability over the host */
     "adjtimex alarm clock_adjtime clock_getres clock_gettime clock_nanosleep getitimer "
     "gettimeofday nanosleep setitimer time timer_create timer_delete timer_getoverrun "
     "timer_gettime timer_settime times "
-    /* talking to others */
+    /* communication */
     "accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg "
     "recvmsg sendmmsg sendmsg sendto setsockopt shutdown socketpair "
     "mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget msgrcv "
@@ -67,32 +67,32 @@ const char agx_seccomp_allowed[] =
     "getrandom sysinfo uname";
 
 const struct agx_seccomp_refusal agx_seccomp_refusals[] = {
-    /* Mounts: what is masked or read-only stays so. */
+    /* Mounts: hidden and read-only paths stay so. */
     { "fsconfig fsmount fsopen fspick mount mount_setattr move_mount open_tree pivot_root umount2",
       EPERM },
-    /* Other namespaces; making new ones is decided by the flags of clone and unshare. */
+    /* Other namespaces; for new ones, the flags of clone and unshare decide. */
     { "setns", EPERM },
-    /* Keys have no namespace of their own. */
+    /* Keys are not namespaced. */
     { "add_key keyctl request_key", EPERM },
-    /* Code in the kernel, and the kernel's view of others. */
+    /* Code in the kernel, and what the kernel knows of others. */
     { "bpf create_module delete_module finit_module init_module kexec_file_load kexec_load "
       "lookup_dcookie perf_event_open syslog",
       EPERM },
-    /* Files that no path leads to: the way out of more than one container. */
+    /* Files opened without a path: the way out of more than one container. */
     { "fanotify_init fanotify_mark open_by_handle_at", EPERM },
-    /* Page faults that somebody else holds up have won races against the kernel. */
+    /* Page faults that a process delays on purpose have won races against the kernel. */
     { "userfaultfd", EPERM },
     /* The whole host. */
     { "acct clock_settime ioperm iopl quotactl quotactl_fd reboot setdomainname sethostname "
       "settimeofday swapoff swapon vhangup",
       EPERM },
-    /* Other processes' pages, files and secrets, beyond what ptrace gives. */
+    /* Other processes' pages, files and secrets, beyond what ptrace allows. */
     { "kcmp migrate_pages move_pages pidfd_getfd", EPERM },
     /* Segments for 16-bit programs. */
     { "modify_ldt", EPERM },
     /* A filter cannot see the flags of clone3, which are in memory. */
     { "clone3", ENOSYS },
-    /* Whole system calls that run out of a filter's sight. */
+    /* They run system calls that the filter does not see. */
     { "io_uring_enter io_uring_register io_uring_setup", ENOSYS },
 };
 

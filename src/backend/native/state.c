@@ -303,7 +303,7 @@ static int get_all(const json_t *object, json_t *parts, struct agx_native_state 
     return r;
 }
 
-/* Whose record it is, and of how many parts. */
+/* The sandbox of the record, and its number of parts. */
 static int get_head(const json_t *object, const char *sandbox_id, json_t **ret_parts,
                     struct agx_error **err)
 {
@@ -318,7 +318,7 @@ static int get_head(const json_t *object, const char *sandbox_id, json_t **ret_p
         return r;
     n = json_array_size(*ret_parts);
     if (strcmp(id.ptr, sandbox_id) != 0 || n == 0 || n > AGX_SPEC_ITEMS_MAX + 1)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "it is no record of '%s'", sandbox_id);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "it is not a record of '%s'", sandbox_id);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
- * task.c: what the daemon asks for, and the operation that does it.
+ * task.c: sandbox operations.
  *
- * What a box does by itself (tend.c) gives way to its task, which waits for the end of it.
+ * What a box does on its own (tend.c) makes way for the operation, which waits until it has ended.
  */
 #include "backend/native/native_internal.h"
 
@@ -11,7 +11,7 @@ int agx_native_task_await(struct agx_task *t, unsigned self, unsigned then)
 {
     if (agx_native_of(t->base.backend)->loaded && !agx_native_box_of(t)->tend)
         return agx_step_wait(&t->step, 0, then, NULL);
-    agx_step_pause(&t->step, AGX_NATIVE_LOAD_MS); /* woken when it is so */
+    agx_step_pause(&t->step, AGX_NATIVE_LOAD_MS); /* woken when it has ended */
     return agx_step_wait(&t->step, 0, self, NULL);
 }
 
@@ -27,7 +27,7 @@ void agx_native_task_ended(struct agx_step *s, struct agx_error *error)
     else
         agx_native_tend(box);
     agx_task_ended(s, error);
-    if (!dropped) /* whoever asked knows by now that it runs */
+    if (!dropped) /* the caller knows by now that it runs */
         agx_native_box_tell(box);
 }
 

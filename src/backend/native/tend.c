@@ -1,19 +1,19 @@
 /*
- * tend.c: forwarders of a sandbox, which are started again when they end by themselves.
+ * tend.c: keeps the forwarders of a sandbox running: restarts those that end by themselves.
  *
  *     REST --> START --> NOTE --> done
  *       ^                  |
  *       +------------------+  one is still missing, or is not in the record
  *
- * Which there have to be the record says: those of its ports, and for each part that cannot ask for
- * names itself one that does. Which there are the box says.
+ * The record lists the forwarders we want: the one of its ports, and one for each part that cannot
+ * ask name servers itself. The box lists those that run.
  *
  * Invariants:
- *  (1) it runs only while nobody does anything to the box: a task that begins cancels it and waits
- *      for its end; when the task is over it is seen again what is missing.
- *  (2) a process stands in the box as soon as it is there, so that whoever stops the box ends it.
- *      A cancel ends those that are not at work yet.
- *  (3) there is at most one for each place: the next is started when the end of the last was seen.
+ *  (1) it runs only while there is no operation on the box: a new operation cancels it and waits
+ *      for its end, and checks again for missing forwarders when it ends itself.
+ *  (2) a process is in the box as soon as it exists, so that stopping the box ends it. A cancel
+ *      ends those that do not work yet.
+ *  (3) there is at most one for each place: the next is started after the end of the last was seen.
  */
 #include "backend/native/native_internal.h"
 
@@ -27,13 +27,13 @@ enum { TEND_DONE = AGX_OP_DONE, TEND_REST, TEND_START, TEND_NOTE };
 /* A place for a forwarder. */
 struct tended {
     struct agx_native_tend *tend;
-    bool is_awaited; /* it was started, and has not said yet whether it is at work */
+    bool is_awaited; /* it was started, and has not reported yet */
 };
 
 struct agx_native_tend {
     struct agx_step step;
     struct agx_native_box *box;
-    struct tended *places; /* names of each part, then the ports */
+    struct tended *places; /* name forwarders of each part, then that of the ports */
     size_t n_places;
 };
 
@@ -101,7 +101,7 @@ int agx_native_forward_names(struct agx_native_part *part, agx_done_fn done, voi
     return 0;
 }
 
-/* One that is gone went with its part, or is missed once all is loaded. */
+/* One that is gone either ended with its part, or is restarted after all is loaded. */
 void agx_native_forward_adopt(struct agx_native_box *box)
 {
     struct agx_loop *l = box->native->base.loop;
@@ -120,7 +120,7 @@ void agx_native_forward_adopt(struct agx_native_box *box)
 
 /* ---- what is missing ---- */
 
-/* A forwarder can be started for it. */
+/* Whether a forwarder can be started for it. */
 static bool is_there(const struct agx_native_box *box, size_t part)
 {
     return box->nest && agx_native_part_runs(box, part) && box->nest->members[part].net_fd >= 0;
@@ -147,7 +147,7 @@ static bool lacks_any(const struct agx_native_box *box)
 
 /* ---- starting ---- */
 
-/* Longer each time, but for one that was at work for long. */
+/* The pause grows with each try, except after a forwarder that worked for long. */
 static int enter_rest(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_tend *x = tend_of(op);
@@ -160,7 +160,7 @@ static int enter_rest(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(&x->step, 0, TEND_START, err);
 }
 
-/* Takes the error. The first of a row is worth a warning. */
+/* Takes the error. The first of a series is logged as a warning. */
 static void complain(const struct agx_native_tend *x, struct agx_error *error)
 {
     AGX_LOG(x->box->tend_tries == 1 ? AGX_LOG_WARN : AGX_LOG_DEBUG, "native.forwarder_fails",
@@ -333,7 +333,7 @@ static void tend_ended(struct agx_step *s, struct agx_error *error)
     box->tend = NULL;
     if (box->task)
         agx_step_wake(&box->task->step);
-    agx_native_tend(box); /* what ended meanwhile */
+    agx_native_tend(box); /* for what ended meanwhile */
 }
 
 static const struct agx_op_state tend_states[] = {

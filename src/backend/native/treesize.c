@@ -1,8 +1,8 @@
 /*
- * treesize.c: one directory after the other, with those that lead to it open.
+ * treesize.c: one directory after the other; its ancestors stay open.
  *
- * Each directory is opened by its name in the one before it, never by a path: whatever is renamed
- * meanwhile, no step leads out of the tree. What vanishes meanwhile does not count.
+ * Each directory is opened by its name in its parent, never by a path: whatever is renamed
+ * meanwhile, the walk cannot leave the tree. What disappears meanwhile does not count.
  */
 #include "backend/native/treesize.h"
 
@@ -30,11 +30,11 @@ static void count(struct walk *w, const struct stat *st)
 {
     uint64_t bytes = (uint64_t)st->st_blocks * BLOCK;
 
-    /* Each of its names stands for a part of it. */
+    /* Each of its names counts for a share of it. */
     w->bytes += S_ISDIR(st->st_mode) || st->st_nlink < 2 ? bytes : bytes / st->st_nlink;
 }
 
-/* Opens the directory and counts it. 1: it is not one of ours, or gone. */
+/* Opens the directory and counts it. 1: it is on another file system, or gone. */
 static int enter(struct walk *w, int at, const char *name, struct agx_error **err)
 {
     struct stat st;

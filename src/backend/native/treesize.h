@@ -1,8 +1,8 @@
 /*
- * treesize.h: how much disk the files of a directory take, which somebody else may be writing to.
+ * treesize.h: the disk usage of a directory that others may be writing to.
  *
- * No symlink is followed and no other file system entered; nothing is changed. Whoever made the
- * tree chose how deep and how large it is, so both have limits.
+ * Follows no symlink, enters no other file system, changes nothing. The tree's depth and size are
+ * chosen by others, so both have limits.
  */
 #ifndef AGX_BACKEND_NATIVE_TREESIZE_H
 #define AGX_BACKEND_NATIVE_TREESIZE_H
@@ -13,15 +13,15 @@
 #include <stdint.h>
 
 struct agx_treesize_limits {
-    unsigned depth;          /* of directories in each other, at most AGX_NATIVE_USE_DEPTH */
-    uint64_t deadline_ns;    /* agx_clock_ns() at which it is given up */
-    const atomic_bool *stop; /* somebody else wants it to end; may be NULL */
+    unsigned depth;          /* of nested directories, at most AGX_NATIVE_USE_DEPTH */
+    uint64_t deadline_ns;    /* agx_clock_ns() at which it gives up */
+    const atomic_bool *stop; /* set by another thread to end it; may be NULL */
 };
 
 /*
- * Bytes on disk of the directory `name` and all that is in it. A file of several names counts once,
- * as far as they are all in here. -AGX_RESOURCE_EXHAUSTED: deeper than allowed;
- * -AGX_DEADLINE_EXCEEDED; -AGX_CANCELLED: it was stopped. May block; from any thread.
+ * Bytes on disk of the directory `name` and everything in it. A file with several names in it
+ * counts once. -AGX_RESOURCE_EXHAUSTED: deeper than allowed; -AGX_DEADLINE_EXCEEDED;
+ * -AGX_CANCELLED: it was stopped. May block; from any thread.
  */
 int agx_treesize(int dirfd, const char *name, const struct agx_treesize_limits *limits,
                  uint64_t *ret_bytes, struct agx_error **err) AGX_MUST_CHECK;

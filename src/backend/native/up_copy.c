@@ -1,13 +1,13 @@
 /*
- * up_copy.c: what is copied into a new sandbox, one after the other, before its main process
+ * up_copy.c: makes the copies into a new sandbox, one after the other, before its main process
  * starts.
  *
  *     STAT --> UNPACK --> STAT of the next ... --> MADE --> GO
  *
- * PID 1 stands in its finished root and waits, so nothing of the sandbox runs meanwhile. What the
- * image has at a target decides where the content goes. agentix-unpack enters the sandbox and
- * unpacks the tar that backend/copies.h makes. Files of builtin tools come last, as one tar that is
- * made at once (up_files.c).
+ * PID 1 is in its finished root and waits, so nothing of the sandbox runs meanwhile. What the image
+ * has at a target decides where the content goes. agentix-unpack enters the sandbox and unpacks the
+ * tar that backend/copies.h makes. Files of builtin tools come last, as one complete tar
+ * (up_files.c).
  */
 #include "backend/native/op_up.h"
 
@@ -39,12 +39,12 @@ static const struct agx_copy *copy_of(const struct agx_native_up *up)
 struct stat_job {
     struct agx_job job;
     struct agx_native_up *up;
-    pid_t pid; /* which waits for us, so that its number is its own */
+    pid_t pid; /* it waits for us, so its pid cannot be reused */
     char *path;
     enum agx_copies_target there;
 };
 
-/* Resolved as it would be inside: a link to /x is one to the sandbox's /x. */
+/* Resolved as inside the sandbox: a link to /x leads to the sandbox's /x. */
 static int run_stat(struct agx_job *j, struct agx_error **err)
 {
     struct stat_job *x = container_of(j, struct stat_job, job);
@@ -120,17 +120,17 @@ int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err)
 
 /* One run of agentix-unpack; lives until its child and its handle are gone. */
 struct agx_native_unpack {
-    struct agx_native_up *up; /* NULL: nobody waits for it */
+    struct agx_native_up *up; /* NULL: abandoned */
     struct agx_native *native;
     struct agx_child *child;
-    struct agx_copies *copies; /* NULL: what is in `tar` is unpacked */
+    struct agx_copies *copies; /* NULL: unpacks `tar` */
     struct agx_buf tar;
     size_t tar_at;
     struct agx_error *error;
     int tar_fd, complaint_fd;
     uv_poll_t poll;
     bool polls;
-    size_t len, at; /* of what is to be written */
+    size_t len, at; /* of the bytes to be written */
     uint8_t buf[PUMP_BYTES];
 };
 
@@ -159,7 +159,7 @@ static void on_poll_closed(uv_handle_t *h)
     settle(x);
 }
 
-/* The stream is at its end, or nobody takes it any more. */
+/* The stream has ended, or its reader has. */
 static void hang_up(struct agx_native_unpack *x)
 {
     x->copies = agx_copies_close(x->copies);
@@ -172,7 +172,7 @@ static void hang_up(struct agx_native_unpack *x)
 
 static void on_writable(uv_poll_t *h, int status, int events);
 
-/* As agx_copies_read(). */
+/* Like agx_copies_read(). */
 static ssize_t next_bytes(struct agx_native_unpack *x)
 {
     const struct agx_str left = agx_str_skip(agx_buf_peek(&x->tar), x->tar_at);
@@ -186,7 +186,7 @@ static ssize_t next_bytes(struct agx_native_unpack *x)
     return (ssize_t)n;
 }
 
-/* Bytes from the source to the program, as long as both go along. */
+/* Moves bytes from the source to the program, as fast as both allow. */
 static void pump(struct agx_native_unpack *x)
 {
     while (x->tar_fd >= 0) {
@@ -214,7 +214,7 @@ static void pump(struct agx_native_unpack *x)
             (void)uv_poll_start(&x->poll, UV_WRITABLE, on_writable);
             return;
         }
-        if (n < 0) { /* it has ended, and says why */
+        if (n < 0) { /* it has ended, and reports why */
             hang_up(x);
             return;
         }
@@ -234,7 +234,7 @@ static void on_more(void *user)
     pump(user);
 }
 
-/* What the source says counts more than what the program made of half a stream. */
+/* The source's error explains more than what the program says about half a stream. */
 static void explain(struct agx_native_unpack *x, const struct agx_child_status *status)
 {
     char text[COMPLAINT_MAX];

@@ -1,8 +1,8 @@
 /*
- * up_files.c: files of builtin tools, for whom the image says that commands run as.
+ * up_files.c: files of builtin tools, for the user that commands run as.
  *
- * PID 1 stands in the sandbox's root and waits. The image's passwd says who its user is; it is
- * somebody else's and is read as PID 1 would, with no link out of the root.
+ * PID 1 is in the sandbox's root and waits. The user comes from the image's passwd, which is
+ * untrusted and is read as PID 1 would, following no link out of the root.
  */
 #include "backend/native/op_up.h"
 
@@ -21,14 +21,14 @@
 struct files_job {
     struct agx_job job;
     struct agx_native_up *up;
-    pid_t pid; /* which waits for us, so that its number is its own */
+    pid_t pid; /* it waits for us, so its pid cannot be reused */
     char *user, *home_env;
     const struct agx_binds *binds; /* the operation's, which waits for us; as the next */
     const struct agx_tool_files *files;
     struct agx_buf tar;
 };
 
-/* Nothing, where there is none. */
+/* Empty if it is missing. */
 static int read_passwd(const struct files_job *x, struct agx_buf *out, struct agx_error **err)
 {
     const struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,

@@ -1,4 +1,4 @@
-/* up_forward.c: the processes outside a sandbox that its ports, or the names it asks for, need. */
+/* up_forward.c: starts the processes that forward a sandbox's ports and name lookups. */
 #include "backend/native/op_up.h"
 
 #include "base/log.h"
@@ -11,7 +11,8 @@ static void arrive(struct agx_native_up *up)
     agx_step_arrive(&up->task.step);
 }
 
-/* It is at work, or not: then the sandbox is none that was asked for. */
+/* If a forwarder of the primary fails, the sandbox does not work as requested: the operation
+ * fails. */
 static void on_forwards(void *user, struct agx_error *error)
 {
     struct agx_native_up *up = user;
@@ -20,8 +21,8 @@ static void on_forwards(void *user, struct agx_error *error)
     arrive(up);
 }
 
-/* A companion without names fails nobody: it may well have ended meanwhile. If not, it is tried
- * again when the operation is over. */
+/* A companion whose name forwarder fails does not fail the operation: it may have ended meanwhile.
+ * If not, the forwarder is tried again after the operation. */
 static void on_companion_forwards(void *user, struct agx_error *error)
 {
     const struct agx_native_up_part *p = user;
@@ -43,7 +44,7 @@ static void expect(struct agx_native_up *up)
     agx_step_hold(&up->task.step);
 }
 
-/* Each part that was started asks for names by a process of its own: networks are separate. */
+/* Each started part has its own forwarder for names, because each has its own network namespace. */
 static int forward_names(struct agx_native_up *up, size_t i, struct agx_error **err)
 {
     struct agx_native_box *box = up->box;
@@ -88,7 +89,7 @@ int agx_native_up_enter_forward(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(&up->task.step, r, UP_REACH, err);
 }
 
-/* Those that are not at work yet are not waited for; the undoing ends them. */
+/* Forwarders that do not work yet are not waited for; the undo ends them. */
 void agx_native_up_cancel_forward(struct agx_native_up *up)
 {
     if (up->forwarding == 0)

@@ -1,5 +1,5 @@
-/* up_make.c: what a sandbox is made of: images, its nest, what it shows of the host; then its files
- * and control groups. */
+/* up_make.c: prepares a sandbox: images, its namespace set, its host view; then its files and
+ * cgroups. */
 #include "backend/native/op_up.h"
 
 #include "backend/native/compose.h"
@@ -20,7 +20,7 @@ static void take_image(struct agx_native_up_part *p, struct agx_image *image,
 
     if (image)
         p->image = agx_image_ref(image);
-    agx_step_fail(s, &error); /* of a companion too */
+    agx_step_fail(s, &error); /* also for a companion */
 }
 
 static void on_image(void *user, struct agx_image *image, struct agx_error *error)
@@ -42,7 +42,8 @@ static void on_progress(void *user, const struct agx_pull *pull)
 
 static const struct agx_puller_ops puller_ops = { on_progress, on_image };
 
-/* One that was made keeps the image that it was made from, whatever its name means by now. */
+/* An existing sandbox keeps the image that it was made from, whatever the image's name means
+ * now. */
 static int get_image(struct agx_native_up *up, size_t part, struct agx_error **err)
 {
     const struct agx_spec *spec = &up->task.sandbox.spec;
@@ -123,8 +124,7 @@ static void on_mended(void *user, struct agx_error *error)
     agx_step_arrive(&up->task.step);
 }
 
-/* A companion starts in the namespaces of its last run. Nobody has them any more when a daemon
- * ended since. */
+/* A companion starts in the namespaces of its last run. If a daemon ended since, they are gone. */
 static int mend_nest(struct agx_native_up *up, struct agx_error **err)
 {
     struct agx_nest *nest = up->box->nest;
@@ -250,7 +250,7 @@ void agx_native_up_cancel_make(struct agx_native_up *up)
 struct part_files {
     bool runs;
     struct agx_native_limits limits;
-    struct agx_cgroup_entry entry; /* what it made */
+    struct agx_cgroup_entry entry; /* made by the job */
     struct agx_buf hosts;
     char hostname[AGX_NATIVE_HOSTNAME_MAX + 2];
 };
@@ -266,10 +266,10 @@ struct prepare_job {
     enum agx_nest_network network;
     struct agx_native_state state; /* a copy */
     struct part_files *parts;
-    char dns[64]; /* whom a forwarder has to ask */
+    char dns[64]; /* the server that a forwarder asks */
 };
 
-/* Where it was when the disk was full, say. */
+/* Says where it failed, for example because the disk is full. */
 static int name_place(const struct prepare_job *x, int r, struct agx_error **err)
 {
     if (r == 0 || !*err || (*err)->sys_errno == 0)
@@ -428,7 +428,7 @@ static int describe_part(struct agx_native_up *up, struct agx_native_state *s, s
     return agx_text_set(&p->cwd, agx_compose_cwd(&c), err);
 }
 
-/* Without copies it is whole as soon as its directory is there. */
+/* Without copies it is complete as soon as its directory exists. */
 static int describe(struct agx_native_up *up, struct agx_native_state *s, struct agx_error **err)
 {
     int r;
@@ -453,7 +453,7 @@ static int describe(struct agx_native_up *up, struct agx_native_state *s, struct
     return r;
 }
 
-/* The box has the nest from here on, and a record. */
+/* The box now owns the namespace set, and has a record. */
 static int take_over(struct agx_native_up *up, struct agx_error **err)
 {
     struct agx_native_box *box = up->box;

@@ -1,4 +1,4 @@
-/* up_start.c: the processes of a sandbox: each part's init is launched with its plan. */
+/* up_start.c: starts the processes of a sandbox: one init with a plan for each part. */
 #include "backend/native/op_up.h"
 
 #include "backend/native/caps.h"
@@ -17,7 +17,7 @@ struct record_job {
     struct agx_native_up *up;
     const struct agx_boxdirs *dirs; /* the backend's, which waits for its pools */
     struct agx_native_state state;  /* a copy */
-    bool settles;                   /* its processes run, and hold its disks themselves */
+    bool settles;                   /* its processes run and hold the mounts of its disks */
 };
 
 static int settle_disks(const struct record_job *x, struct agx_error **err)
@@ -97,7 +97,7 @@ static size_t index_of(const struct agx_native_up_part *p)
     return (size_t)(p - p->up->parts);
 }
 
-/* The primary's failure is the sandbox's; a companion's is told, and fails nobody. */
+/* A failure of the primary fails the operation; that of a companion is only reported. */
 static void part_failed(struct agx_native_up_part *p, struct agx_error *error)
 {
     const struct agx_sandbox *sb = &p->up->task.sandbox;
@@ -119,7 +119,7 @@ static void on_failed(void *user, struct agx_error *error)
     struct agx_step *s = &p->up->task.step;
 
     close_launch(p);
-    if (p->waits) { /* told when it would go on */
+    if (p->waits) { /* reported when it would continue */
         agx_error_propagate(&p->failed, &error);
         return;
     }

@@ -1,11 +1,11 @@
 /*
- * use.c: what a sandbox uses, and each of its companions.
+ * use.c: resource usage of a sandbox and of each of its companions.
  *
  *     AWAIT --> READ --> done
  *
- * READ is a thread's: control groups and links of what runs, then disks. A disk with a limit is
- * counted by the kernel; of others the files are looked at, one by one and for a limited time.
- * Whatever is gone in the middle, or cannot be had, is left out.
+ * READ runs on a thread: cgroups and links of running parts, then disks. The kernel counts a disk
+ * with a limit; otherwise the files are counted one by one, for a limited time. Figures that
+ * disappear meanwhile or cannot be read are left out.
  */
 #include "backend/native/use.h"
 
@@ -30,11 +30,11 @@ struct part {
     bool runs;
     struct agx_native_proc init;
     uint32_t project;
-    int64_t memory_limit, pids_limit, disk_limit; /* 0: none */
+    int64_t memory_limit, pids_limit, disk_limit; /* 0: no limit */
     struct agx_use use;
 };
 
-/* Owns all that the thread works with, but for the control groups, which never change. */
+/* Owns everything that the thread uses, except the cgroups, which never change. */
 struct read_job {
     struct agx_job job;
     struct using *using;
@@ -53,7 +53,7 @@ struct using
     struct agx_native *native;
     struct part *parts; /* with their limits; the thread's while it reads */
     size_t n;
-    struct read_job *job; /* NULL: no thread is at it */
+    struct read_job *job; /* NULL: no thread is running */
     agx_backend_use_fn use;
 };
 
@@ -101,7 +101,7 @@ void agx_native_use_links(struct agx_str text, struct agx_use *use)
         add_link(line, use);
 }
 
-/* By its PID 1, which has to be the same one afterwards: its number may be another's by now. */
+/* Found by its PID 1, which is checked again afterwards: the pid may have been reused. */
 static void read_links(struct part *p)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(LINKS_MAX);
@@ -303,7 +303,7 @@ static const struct agx_step_kind kind = {
 
 /* ---- start ---- */
 
-/* What cannot be read as a limit is none: the sandbox was made without it. */
+/* What cannot be parsed as a limit counts as none: the sandbox was made without it. */
 static void note_limits(struct using *u, const struct agx_spec *spec)
 {
     for (size_t i = 0; i < u->n; i++) {

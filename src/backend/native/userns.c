@@ -51,8 +51,8 @@ static struct agx_str mount_point(struct agx_str line)
     return field;
 }
 
-/* The kernel gives a new /proc to who sees a whole one. What is mounted on an empty directory of it
- * does not count: that is where binfmt_misc goes. */
+/* The kernel allows mounting a new /proc only to a process that sees a whole one. A mount on an
+ * empty directory in it does not count: binfmt_misc is mounted on one. */
 static bool hides_proc(struct agx_str mountinfo)
 {
     struct agx_str line;
@@ -111,8 +111,9 @@ int agx_userns_check(const struct agx_userns_facts *f, bool tried, struct agx_er
                       f->newuidmap[0] ? "newgidmap is not installed" : "newuidmap is not installed",
                       "install the package 'uidmap' (Debian, Ubuntu) or 'shadow-utils'");
     if (f->proc_hidden)
-        return forbid(err, "something is mounted over parts of /proc, so that they get none",
-                      "give this container an unmasked /proc");
+        return forbid(
+            err, "something is mounted over parts of /proc, so that sandboxes cannot mount theirs",
+            "give this container an unmasked /proc");
     return 0;
 }
 
@@ -146,8 +147,8 @@ int agx_subids_find(struct agx_str text, const char *user, uint32_t uid, bool gr
     }
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
                          "/etc/sub%s has no range of %d ids for user '%s': 'sudo usermod "
-                         "--add-sub%ss %d-%d %s' adds one (take another range when somebody has "
-                         "it), or run agentixd as root",
+                         "--add-sub%ss %d-%d %s' adds one (choose another range if that one "
+                         "is taken), or run agentixd as root",
                          groups ? "gid" : "uid", AGX_IDMAP_IDS, user, groups ? "gid" : "uid",
                          SUBIDS_LOWEST, SUBIDS_LOWEST + AGX_IDMAP_IDS - 1, user);
 }

@@ -10,13 +10,13 @@
 
 #include "base/banned.h"
 
-/* A root name server: an address that is somewhere in the Internet on every host. */
+/* A root name server: on every host an address out in the Internet. */
 #define FAR_AWAY "198.41.0.4"
 
 enum { DNS_PORT = 53 };
 
-/* The address that the host would send from; false: it has no way. A datagram socket that is
- * connected has asked the routes, and sends nothing. */
+/* The address that the host would send from; false: there is no route. Connecting a datagram socket
+ * looks up the route and sends nothing. */
 static bool find_source(struct in_addr *ret)
 {
     _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -33,11 +33,11 @@ static bool find_source(struct in_addr *ret)
 
 struct search {
     struct in_addr source;
-    unsigned index; /* of the interface, when it is known */
+    unsigned index; /* interface index, when known */
     struct agx_words *out;
 };
 
-/* The host's own address, not the peer's on a line between two. */
+/* The host's own address, not the peer's on a point-to-point link. */
 static bool parse_address(struct nlmsghdr *m, unsigned *ret_index, struct in_addr *ret)
 {
     struct ifaddrmsg *i = NLMSG_DATA(m);
