@@ -1,5 +1,5 @@
 /*
- * ask.c: calls side by side. Those under way are the `rest` of their step, the newest first.
+ * ask.c: parallel engine calls. Pending ones are the `rest` of their operation, the newest first.
  */
 #include "backend/docker/ask.h"
 
@@ -99,7 +99,7 @@ static bool drop_one(struct agx_step *s, bool also_makers)
 
 /* ---- the early end ---- */
 
-/* An engine that hangs: what it makes after all is found by the next look at all. */
+/* The engine hangs: what it may still make is found by the next look at all sandboxes. */
 static void on_impatience(uv_timer_t *t)
 {
     struct agx_step *s = container_of(t, struct agx_step, timer);

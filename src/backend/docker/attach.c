@@ -1,4 +1,4 @@
-/* attach.c: a container's attached streams as the wire of an initstream. */
+/* attach.c: a container's attached streams as the transport of an initstream. */
 #include "backend/docker/attach.h"
 
 #include "backend/docker/hijack.h"
@@ -20,7 +20,7 @@ static void on_open(void *user)
     agx_initstream_opened(((struct wire *)user)->stream);
 }
 
-/* Standard error is the main process's, and not asked for. */
+/* Standard error belongs to the main process and is not requested. */
 static void on_data(void *user, enum agx_dockerstream_kind stream, struct agx_str bytes)
 {
     if (stream == AGX_DOCKERSTREAM_STDOUT)

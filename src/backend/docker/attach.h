@@ -1,6 +1,6 @@
 /*
- * attach.h: the link to the init of a container whose control channel is its standard input and
- * output, over the engine's attach. See backend/initstream.h.
+ * attach.h: the link to a container's init whose control channel is its standard input and output,
+ * by the engine's attach. See backend/initstream.h.
  */
 #ifndef AGX_BACKEND_DOCKER_ATTACH_H
 #define AGX_BACKEND_DOCKER_ATTACH_H
@@ -9,8 +9,8 @@
 #include "backend/initlink.h"
 
 /*
- * The link is closed before the engine is. `key` is that of the container's environment;
- * -AGX_INVALID_ARGUMENT when it is none.
+ * Close the link before the engine. `key` is the one in the container's environment;
+ * -AGX_INVALID_ARGUMENT for an invalid one.
  */
 int agx_docker_attach_open(struct agx_docker_engine *e, const char *container, const char *key,
                            const struct agx_initlink_ops *ops, void *user,

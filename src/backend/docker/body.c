@@ -1,8 +1,8 @@
 /*
- * body.c: spec, image and names into JSON.
+ * body.c: turns spec, image and names into JSON.
  *
- * Every jansson call that adds something says whether it could; the answers are gathered in `bad`
- * and looked at once, for the only reason is memory: all strings are UTF-8 by now.
+ * Every jansson call that adds something returns whether it could. The results are collected in
+ * `bad` and checked once, because they can only fail without memory: all strings are UTF-8 by now.
  */
 #include "backend/docker/body_internal.h"
 
@@ -18,7 +18,7 @@
 #define AGBOX_USER "agbox"
 #define AGBOX_WORKDIR "/workspace"
 
-/* Ends at once on TERM: a shell runs its trap while it waits, not while a foreground child runs. */
+/* Ends at once on TERM: a shell runs its trap during `wait`, but not during a foreground child. */
 #define IDLE "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 
 #define NUMBER_SIZE 24
@@ -50,7 +50,7 @@ static json_t *words_new(const struct agx_words *words)
     return list;
 }
 
-/* The body when it is whole. */
+/* The complete body. */
 static int finish(int bad, json_t **body, json_t **ret_body, struct agx_error **err)
 {
     if (bad)
@@ -69,8 +69,8 @@ const char *agx_docker_exec_user(const struct agx_docker_maker *m,
 
 /* ---- what runs ---- */
 
-/* Without a command of the spec nothing of the image runs, and init idles by itself: no shell is
- * needed. An engine without our init needs one. */
+/* Without a command in the spec, nothing of the image runs and init idles by itself: no shell is
+ * needed. Under engine control there is no init, so a shell idles. */
 static int put_idle(json_t *body, const struct agx_docker_frame *f,
                     const struct agx_docker_primary *p)
 {
@@ -79,12 +79,12 @@ static int put_idle(json_t *body, const struct agx_docker_frame *f,
                   engine ? json_pack("[sss]", "sh", "-c", IDLE) : agx_docker_body_init(f, p));
 
     bad |= set(body, "Cmd", json_array());
-    /* Those of the image are for what does not run here. */
+    /* The image's values are for a program that does not run here. */
     bad |= set(body, "StopSignal", json_string("SIGTERM"));
     return bad | set(body, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
 }
 
-/* What the image's entrypoint makes of the command, behind init. */
+/* The image's entrypoint with the command, behind init. */
 static int put_command(json_t *body, const struct agx_docker_frame *f,
                        const struct agx_docker_primary *p)
 {
@@ -116,7 +116,7 @@ static int put_primary_process(json_t *body, const struct agx_docker_frame *f,
     return bad;
 }
 
-/* The engine gives user and HOME as always: nobody but init's main process runs here. */
+/* The engine sets user and HOME as usual: only init's main process runs here. */
 static int put_companion_process(json_t *body, const struct agx_docker_frame *f,
                                  const struct agx_companion *c,
                                  const struct agx_docker_image *image)
@@ -162,8 +162,8 @@ static int put_limits(json_t *host, const struct agx_limits *l)
     return bad;
 }
 
-/* A main process that prints for ever must not fill the disk. Over standard output init speaks with
- * the daemon, which is nothing to be kept. */
+/* A main process that prints for ever must not fill the disk. A channel over standard output is not
+ * logged: it is not output. */
 static json_t *log_config_new(bool is_channel)
 {
     return is_channel ? json_pack("{s:s}", "Type", "none")
@@ -171,7 +171,7 @@ static json_t *log_config_new(bool is_channel)
                                   "8m", "max-file", "2");
 }
 
-/* Names that some images and tools take for the host lead nowhere. */
+/* Names that some images and tools expect for the host lead nowhere. */
 static json_t *extra_hosts_new(const struct agx_words *more)
 {
     json_t *list =
@@ -210,8 +210,8 @@ static json_t *mounts_new(const struct agx_docker_frame *f, const struct agx_bin
     return list;
 }
 
-/* Less than an engine gives by itself; images of agents-sandbox use sudo and get what it gives. No
- * raw sockets (ping works without), no devices, no lines in the host's audit log. */
+/* Less than engines grant by default; images of agents-sandbox use sudo and get the default. No raw
+ * sockets (ping works without), no devices, no entries in the host's audit log. */
 static int put_powers(json_t *host)
 {
     int bad = set(host, "SecurityOpt", json_pack("[s]", "no-new-privileges"));
@@ -219,7 +219,7 @@ static int put_powers(json_t *host)
     return bad | set(host, "CapDrop", json_pack("[s,s,s]", "NET_RAW", "MKNOD", "AUDIT_WRITE"));
 }
 
-/* Those by which a file gives power to who runs it, beside MKNOD. */
+/* Drops those by which a file gives power to whoever runs it, besides MKNOD. */
 static int drop_powers_of_files(json_t *host)
 {
     json_t *drop = json_object_get(host, "CapDrop");
@@ -227,7 +227,7 @@ static int drop_powers_of_files(json_t *host)
     return agx_docker_body_push(drop, "SETFCAP") | agx_docker_body_push(drop, "FSETID");
 }
 
-/* What primaries and companions have alike. */
+/* What primaries and companions have in common. */
 static json_t *host_new(const struct agx_docker_frame *f, const struct agx_limits *limits,
                         const char *restart, bool is_channel)
 {
@@ -337,7 +337,7 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
     bad |= put_env(body, &envs);
     if (f->maker->compat)
         bad |= set(body, "WorkingDir", json_string(AGBOX_WORKDIR));
-    /* Ours is started again by the daemon, when its network is fenced. */
+    /* The daemon restarts ours itself, when the firewall covers its network. */
     host = host_new(f, &limits, f->maker->compat ? "unless-stopped" : "no",
                     f->control == AGX_DOCKER_CONTROL_STDIO);
     bad |= set(host, "Mounts", mounts_new(f, p->binds));

@@ -27,7 +27,7 @@ static int set_env(struct agx_pairs *envs, const char *name, const char *value,
     return agx_pairs_set(envs, agx_str_from(name), agx_str_from(value), err);
 }
 
-/* For the entrypoints of images that make their user at the start. */
+/* For the entrypoints of images that create their user at the start. */
 static int set_env_groups(struct agx_pairs *envs, const struct agx_docker_primary *p,
                           struct agx_error **err)
 {
@@ -40,7 +40,8 @@ static int set_env_groups(struct agx_pairs *envs, const struct agx_docker_primar
     return agx_pairs_set(envs, AGX_STR(GROUPS_ENV), agx_buf_peek(&list), err);
 }
 
-/* Later ones win: what the caller set wins over what we offer, and our own needs over that. */
+/* Later ones override: the caller's variables override ours, and those that init needs override the
+ * caller's. */
 int agx_docker_body_envs(const struct agx_docker_frame *f, const struct agx_docker_primary *p,
                          struct agx_pairs *envs, struct agx_error **err)
 {

@@ -1,4 +1,4 @@
-/* body_init.c: init's own part of the command line of a primary. */
+/* body_init.c: init's own part of a primary's command line. */
 #include "backend/docker/body_internal.h"
 
 #include "base/limits.h"
@@ -9,7 +9,7 @@
 
 #define NUMBER_SIZE 24
 
-/* Engines give HOME to the user that they start, which is root for init's sake. */
+/* Engines set the HOME of the user that they start, which is root because of init. */
 static bool keeps_home(const struct agx_spec *s, const struct agx_docker_image *image)
 {
     return agx_pairs_get(&s->envs, "HOME") || agx_docker_image_sets(image, "HOME");

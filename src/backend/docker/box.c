@@ -1,9 +1,9 @@
 /*
- * box.c: a sandbox that we know, and how its init is found.
+ * box.c: a known sandbox, and how to find its init.
  *
- * What the engine says of the primary decides: running, its init is taken, by the way that its
- * label names; otherwise its commands have ended. An engine that does not answer decides nothing:
- * it is asked again, and calls wait.
+ * The engine's description of the primary decides. If it runs, its init is used, in the way that
+ * its label names; otherwise its commands have ended. An engine that does not answer decides
+ * nothing: it is asked again, and calls wait.
  */
 #include "backend/docker/docker_internal.h"
 
@@ -24,9 +24,9 @@ enum { REACH_DONE = AGX_OP_DONE, REACH_INSPECT, REACH_PAUSE };
 
 struct reach {
     struct agx_step step;
-    struct agx_docker_box *box; /* NULL: it went */
+    struct agx_docker_box *box; /* NULL: it is gone */
     char *name;
-    bool away;       /* the engine did not answer: said once */
+    bool away;       /* the engine did not answer: logged once */
     unsigned misses; /* how often PID 1 was gone and the engine did not know */
 };
 
@@ -91,7 +91,7 @@ static void reach_ended(struct agx_step *s, struct agx_error *error)
 
     if (x->box)
         x->box->reach = NULL;
-    /* Whatever kept us from asking: calls that wait go on waiting, until the next one asks. */
+    /* Whatever failed: waiting calls keep waiting, until the next call tries again. */
     agx_error_free(error);
     free(x->name);
     free(x);
@@ -143,7 +143,7 @@ void agx_docker_box_doubt(struct agx_docker_box *box)
 
 /* ---- its primary, as the engine describes it ---- */
 
-/* Where init does not tell us so itself. */
+/* Where init itself does not report its end. */
 static void primary_ended(struct agx_docker_box *box)
 {
     struct agx_error *error = NULL;
@@ -176,7 +176,7 @@ int agx_docker_box_use(struct agx_docker_box *box, const json_t *inspect, struct
     status = agx_docker_status_parse(json_string_value(json_object_get(state, "Status")));
     if (status == AGX_DOCKER_RUNNING || status == AGX_DOCKER_PAUSED)
         return agx_docker_channel_up(box, inspect, &tag, err);
-    (void)agx_error_set(&why, AGX_UNAVAILABLE, "the main process of sandbox '%s' does not run",
+    (void)agx_error_set(&why, AGX_UNAVAILABLE, "the main process of sandbox '%s' is not running",
                         box->id);
     agx_docker_box_down(box, why);
     return 0;
@@ -218,7 +218,7 @@ void agx_docker_box_close(struct agx_docker_box *box)
         agx_attend_close(AGX_TAKE_PTR(box->attend), on_attend_closed, box->docker);
 }
 
-/* The steps of it are gone, or have forgotten it. */
+/* Its operations have ended, or do not refer to it any more. */
 void agx_docker_box_free(struct agx_docker_box *box)
 {
     agx_docker_box_close(box);
@@ -237,7 +237,8 @@ void agx_docker_box_drop(struct agx_docker_box *box)
     }
     agx_docker_after_cancel(box);
     agx_docker_box_down(box, NULL);
-    (void)!agx_docker_engexec_purge(box->docker->state_dir, box->id, NULL); /* a few bytes then */
+    (void)!agx_docker_engexec_purge(box->docker->state_dir, box->id, NULL); /* on failure a few
+                                                                             * bytes stay */
     agx_docker_compare_purge(box->docker->state_dir, box->id);
     agx_docker_box_free(box);
 }

@@ -1,4 +1,4 @@
-/* census.c: the engine's lists, read. */
+/* census.c: parses the engine's lists. */
 #include "backend/docker/census.h"
 
 #include "base/banned.h"
@@ -16,7 +16,7 @@ enum agx_docker_status agx_docker_status_parse(const char *text)
         if (strcmp(text, statuses[i]) == 0)
             return (enum agx_docker_status)i;
     }
-    return AGX_DOCKER_EXITED; /* a word of a later engine: it does not run as we know it */
+    return AGX_DOCKER_EXITED; /* unknown to us, from a newer engine: not running in our sense */
 }
 
 enum agx_seen agx_docker_status_seen(enum agx_docker_status s, bool oom_killed)
@@ -96,7 +96,7 @@ static int add_one(struct agx_docker_census *c, const struct agx_docker *d, cons
         r = agx_text_set(&f->network, mode, err);
     if (r == 0)
         r = agx_text_set(&f->network_id, json_string_value(json_object_get(net, "NetworkID")), err);
-    c->len++; /* also half-made: it is freed with the rest */
+    c->len++; /* even if incomplete: it is freed with the others */
     return r;
 }
 
@@ -108,7 +108,7 @@ int agx_docker_census_add(struct agx_docker_census *c, const struct agx_docker *
     int r = 0;
 
     if (!json_is_array(list))
-        return agx_error_set(err, AGX_DATA_LOSS, "the engine's list is none");
+        return agx_error_set(err, AGX_DATA_LOSS, "the engine's answer is not a list");
     json_array_foreach(list, i, entry)
     {
         if (r == 0)

@@ -1,10 +1,10 @@
-/* census.h: containers and networks of ours, as the engine lists them. */
+/* census.h: the inventory: our containers and networks, as the engine lists them. */
 #ifndef AGX_BACKEND_DOCKER_CENSUS_H
 #define AGX_BACKEND_DOCKER_CENSUS_H
 
 #include "backend/docker/docker_internal.h"
 
-/* As the engine calls them. */
+/* The engine's names. */
 enum agx_docker_status {
     AGX_DOCKER_CREATED, /* never started */
     AGX_DOCKER_RUNNING,
@@ -12,7 +12,7 @@ enum agx_docker_status {
     AGX_DOCKER_RESTARTING,
     AGX_DOCKER_REMOVING,
     AGX_DOCKER_EXITED,
-    AGX_DOCKER_DEAD, /* it could not be removed */
+    AGX_DOCKER_DEAD, /* removing it failed */
     AGX_DOCKER_STATUS_COUNT,
 };
 
@@ -21,11 +21,11 @@ struct agx_docker_found {
     char *sandbox_id;
     enum agx_docker_component component;
     size_t companion;
-    enum agx_docker_status status; /* of a container */
-    enum agx_seen seen;            /* the same, in the daemon's words */
-    bool held;                     /* a primary whose init waits for us */
-    char *network;                 /* that a container was made for, by its name */
-    char *network_id;              /* ... and by its id, once it was started */
+    enum agx_docker_status status; /* containers only */
+    enum agx_seen seen;            /* the same as the daemon's enum */
+    bool held;                     /* a primary whose init waits for our GO */
+    char *network;                 /* name of the network a container was made for */
+    char *network_id;              /* ... and its id, once the container was started */
 };
 
 struct agx_docker_census {
@@ -33,34 +33,34 @@ struct agx_docker_census {
     size_t len;
 };
 
-/* `filters` of a list, as JSON: what is ours, of one sandbox or (NULL) of all. Owned; NULL without
- * memory. */
+/* `filters` of a list request, as JSON: our objects, of one sandbox or (NULL) of all. Owned; NULL
+ * without memory. */
 char *agx_docker_census_filters(const struct agx_docker *d, const char *sandbox_id);
 
-/* Adds what is ours in an answer of GET /containers/json or GET /networks. */
+/* Adds our objects from an answer of GET /containers/json or GET /networks. */
 int agx_docker_census_add(struct agx_docker_census *c, const struct agx_docker *d,
                           const json_t *list, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Asks for containers, and networks, of one sandbox or of all; `answered` adds them. */
+/* Requests containers, and networks, of one sandbox or of all; `answered` adds them. */
 int agx_docker_census_ask(struct agx_step *s, const char *sandbox_id, bool networks,
                           agx_docker_answered_fn answered, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The primary; NULL: there is none. Borrowed. */
+/* The primary; NULL: none. Borrowed. */
 const struct agx_docker_found *agx_docker_census_primary(const struct agx_docker_census *c);
 
 /* Accepts NULL; empty afterwards. */
 void agx_docker_census_done(struct agx_docker_census *c);
 
-/* Of "State" in an inspect: running, and so on. */
+/* Parses "State" of an inspect. */
 enum agx_docker_status agx_docker_status_parse(const char *text);
 enum agx_seen agx_docker_status_seen(enum agx_docker_status s, bool oom_killed);
-/* The engine counts in seconds. */
+/* The engine counts in whole seconds. */
 static inline unsigned agx_docker_grace_s(uint64_t grace_ms)
 {
     return (unsigned)AGX_MIN((grace_ms + 999) / 1000, 3600);
 }
 
-/* The container runs, or will by itself. */
+/* The container runs, or will restart by itself. */
 static inline bool agx_docker_status_runs(enum agx_docker_status s)
 {
     return s == AGX_DOCKER_RUNNING || s == AGX_DOCKER_PAUSED || s == AGX_DOCKER_RESTARTING;

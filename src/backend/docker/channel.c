@@ -1,4 +1,4 @@
-/* channel.c: how the commands of a running primary are reached: by the way that its label names. */
+/* channel.c: connects the init client to a running primary, in the way that its label names. */
 #include "backend/docker/docker_internal.h"
 
 #include "backend/docker/attach.h"
@@ -10,15 +10,15 @@
 
 #include "base/banned.h"
 
-/* A primary that runs, as the engine describes it. */
+/* A running primary, as the engine describes it. */
 struct primary {
     const char *id;
     pid_t pid;
     const json_t *config;
 };
 
-/* Whose file PID 1 must be: the init that its own root has, which an upgrade of ours leaves alone
- * and code inside cannot replace: it is a read-only mount. */
+/* The file that PID 1 must be: the init in its own root, which an upgrade of ours does not change
+ * and code inside cannot replace, because it is a read-only mount. */
 static int take_pid1(struct agx_docker_box *box, const struct primary *p, struct agx_error **err)
 {
     struct stat st;
@@ -39,7 +39,7 @@ static int take_pid1(struct agx_docker_box *box, const struct primary *p, struct
         err);
 }
 
-/* What was put into its environment when it was made; NULL: nothing. */
+/* The key that was put into its environment when it was made; NULL: none. */
 static const char *key_of(const struct primary *p)
 {
     const json_t *env = json_object_get(p->config, "Env"), *value;
@@ -89,7 +89,7 @@ static pid_t pid_of(const json_t *inspect)
     return pid > 1 && pid <= INT32_MAX ? (pid_t)pid : 0;
 }
 
-/* Its init is taken, and may start the main process. */
+/* Its init is used, and may start the main process. */
 static int take_init(struct agx_docker_box *box, const struct primary *p,
                      const struct agx_docker_tag *tag, struct agx_error **err)
 {
@@ -127,7 +127,7 @@ static void look_again(struct agx_docker_box *box)
         agx_docker_box_reach(box);
 }
 
-/* Takes the error. Whoever brings it up is told, and calls that wait. */
+/* Takes the error. The operation that brings it up is told, and waiting calls. */
 static void fail(struct agx_docker_box *box, struct agx_error *error)
 {
     agx_error_free(box->other);
@@ -174,7 +174,7 @@ static int compare(struct agx_docker_box *box, const json_t *inspect, const stru
     if (!box->inspect)
         return agx_error_no_memory(err);
     agx_attend_expect(box->attend);
-    box->pid = 0; /* the comparison itself finds that it is gone */
+    box->pid = 0; /* the comparison itself notices that it is gone */
     return agx_docker_compare_start(box, &params, on_compared, &box->comparing, err);
 }
 

@@ -1,14 +1,13 @@
 /*
- * compare.c: the step of a comparison.
+ * compare.c: the operation of a comparison.
  *
  *     LOOK --same--> KEEP --> NOTE --> done
  *      ^  |
- *      |  +--not init yet, gone--> PAUSE      (gone: the engine is asked again then)
- *      |  +--something else--> STOP           the container ends
+ *      |  +--not init yet, gone--> PAUSE      (gone: ask the engine again)
+ *      |  +--another file--> STOP             the container ends
  *      +----------------------- PAUSE
  *
- * The looks are a thread's, which may hang in a source: a job that is abandoned keeps what it works
- * with.
+ * A thread does the comparison and may hang in a source: an abandoned job keeps what it uses.
  */
 #include "backend/docker/compare.h"
 
@@ -30,7 +29,7 @@ struct look_job {
     struct agx_job job;
     struct compare *of; /* NULL: abandoned */
     struct agx_docker_looked looked;
-    bool notes; /* it is compared: only the note is to be made */
+    bool notes; /* it was compared: only writes the record */
 };
 
 struct compare {
@@ -43,7 +42,7 @@ struct compare {
     bool may_be_elsewhere;
     bool busy, gone;
     uint64_t until_ms;
-    struct agx_error *other; /* what is mounted is not what was to be */
+    struct agx_error *other; /* another file is mounted */
 };
 
 static struct compare *compare_of(struct agx_step *s)
@@ -123,8 +122,8 @@ static const struct agx_job_kind look_kind = { .name = "compare",
                                                .run = run_job,
                                                .done = job_done };
 
-/* Begins the thread's part, and `then` follows. Where too many wait for a thread, as after a start
- * with many sandboxes, state `self` is entered once more. */
+/* Begins the thread's part, then goes to `then`. When too many jobs wait for a thread, as after a
+ * start with many sandboxes, it enters the state `self` again. */
 static int start_job(struct compare *x, unsigned self, unsigned then, struct agx_error **err)
 {
     struct agx_error *error = NULL;
@@ -144,7 +143,7 @@ static int start_job(struct compare *x, unsigned self, unsigned then, struct agx
 
 /* ---- states ---- */
 
-/* Anew: what was opened is closed. */
+/* Starts over: closes what was opened. */
 static int enter_look(struct agx_op *op, struct agx_error **err)
 {
     struct compare *x = compare_of(agx_step_of(op));
@@ -172,7 +171,7 @@ static void on_kept(void *user, struct agx_error *error)
     agx_step_arrive(&x->step);
 }
 
-/* It may be another directory than the one that was looked at before the engine was told of it. */
+/* It may be another directory than the one that was checked before the engine got its path. */
 static int enter_keep(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
@@ -202,7 +201,7 @@ static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_a
     agx_error_free(error); /* its main process is held, whatever the engine does */
 }
 
-/* One that the engine would start again by itself stays down, for it was stopped. */
+/* A container that the engine would restart by itself stays down, because it was stopped. */
 static int enter_stop(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);

@@ -1,14 +1,14 @@
 /*
- * compare.h: what the engine mounted is what was to be mounted.
+ * compare.h: checks that the engine mounted the files that were meant.
  *
  * An engine opens the sources of mounts by itself, after they were checked. So init holds the main
- * process of a primary with mounts (--await-go) until each target, as the container's own root has
- * it, was compared with its source, walked once more by the rules of hostpath.h. What another file
- * is mounted for ends the sandbox. That a container was compared is noted in the state directory,
- * and it is not compared again: what runs in it may move about what it can write to.
+ * process of a primary with mounts (--await-go) until each target, as seen from the container's
+ * root, was compared with its source, which is opened again by the rules of hostpath.h. If any
+ * other file is mounted, the sandbox ends. A compared container is recorded in the state directory
+ * and not compared again, because what runs in it may move files in its writable mounts.
  *
- * A step: it looks again while the engine is still making the process, makes what is writable
- * durable among the writables, and notes.
+ * It is an operation: it retries while the engine is still making the process, stores writable
+ * directories durably in the writables, and writes the record.
  */
 #ifndef AGX_BACKEND_DOCKER_COMPARE_H
 #define AGX_BACKEND_DOCKER_COMPARE_H
@@ -20,30 +20,30 @@
 /* Of a running primary; all borrowed for the call. */
 struct agx_docker_compare_params {
     const char *container;
-    pid_t pid;             /* as the engine says */
-    uid_t owner;           /* whose sandbox it is */
+    pid_t pid;             /* as the engine reports it */
+    uid_t owner;           /* owner of the sandbox */
     const json_t *mounts;  /* HostConfig.Mounts of the container */
-    bool may_be_elsewhere; /* its processes may not be this machine's: then nothing is compared */
+    bool may_be_elsewhere; /* its processes may be on another machine: nothing is compared then */
 };
 
 enum agx_docker_compared {
     AGX_DOCKER_COMPARED_SAME,
-    AGX_DOCKER_COMPARED_GONE, /* the process has ended: the engine has to be asked again */
+    AGX_DOCKER_COMPARED_GONE, /* the process has ended: the engine must be asked again */
     AGX_DOCKER_COMPARED_FAILED,
 };
 
-/* Once, never inside start, and not when the backend closes. The callee owns `error`. */
+/* Called once, never inside start, and not when the backend closes. The callee owns `error`. */
 typedef void (*agx_docker_compared_fn)(struct agx_docker_box *box, enum agx_docker_compared result,
                                        struct agx_error *error);
 
-/* Its step is the box's, until `compared`. */
+/* The operation belongs to the box until `compared`. */
 int agx_docker_compare_start(struct agx_docker_box *box, const struct agx_docker_compare_params *p,
                              agx_docker_compared_fn compared, struct agx_step **ret_step,
                              struct agx_error **err) AGX_MUST_CHECK;
-/* `compared` will not come. Accepts NULL. */
+/* `compared` is not called any more. Accepts NULL. */
 void agx_docker_compare_abandon(struct agx_step *step);
 
-/* What is noted of a sandbox. */
+/* Removes the record of a sandbox. */
 void agx_docker_compare_purge(const char *state_dir, const char *sandbox_id);
 
 #endif

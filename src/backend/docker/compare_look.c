@@ -1,4 +1,4 @@
-/* compare_look.c: /proc/PID/root of a container, and what is noted of it. */
+/* compare_look.c: compares through /proc/PID/root of a container, and its record. */
 #include "backend/docker/compare_look.h"
 
 #include "backend/attend.h"
@@ -20,8 +20,8 @@
 
 #define DIR_NAME "compared"
 
-/* How often a path is opened anew because something on the machine was renamed or mounted in the
- * middle of its "..": the kernel cannot tell then whether that was on the way. */
+/* How often a path is opened again because a file was renamed or mounted somewhere on the machine
+ * during its "..": the kernel cannot tell then whether that was on the way. */
 enum { AGAIN_MAX = 100000, LIST_MAX = 8 << 20, LIST_NAME_SIZE = AGX_IDENT_MAX + 16 };
 
 void agx_docker_looked_done(struct agx_docker_looked *x)
@@ -57,14 +57,14 @@ static bool is_noted(const struct agx_docker_looked *x)
            strcmp(was.boot, x->proc.boot) == 0;
 }
 
-/* "SANDBOX.sources": the container, then what each of its sources was at its first start; a NUL
+/* "SANDBOX.sources": the container, then the identity of each source at its first start; a NUL
  * behind each. */
 static void name_list(const char *sandbox_id, char out[LIST_NAME_SIZE])
 {
     (void)snprintf(out, LIST_NAME_SIZE, "%s.sources", sandbox_id);
 }
 
-/* False: there is none of this container. */
+/* False: there is none for this container. */
 static bool read_list(const struct agx_docker_looked *x, int dir, struct agx_words *ret)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(LIST_MAX);
@@ -132,8 +132,8 @@ void agx_docker_compare_purge(const char *state_dir, const char *sandbox_id)
 
 /* ---- PID 1 ---- */
 
-/* Held by a pidfd: what is seen under its number is its own as long as it lives. Once it has become
- * init its root is whole. */
+/* Opens a pidfd: what /proc shows under its number is its own while it lives. Once it has become
+ * init, its root is complete. */
 static int hold_init(const struct agx_docker_looked *x, struct agx_error **err)
 {
     struct agx_attend_pid want = { .pid = x->pid, .container_id = x->container };
@@ -170,7 +170,7 @@ static bool is_alive(int pidfd)
 
 /* ---- targets ---- */
 
-/* As the container resolves it: symlinks of its image lead within its root. */
+/* Resolved as the container does: symlinks of its image lead within its root. */
 static int open_target(int root, const char *target)
 {
     const struct open_how how = { .flags = O_PATH | O_CLOEXEC,

@@ -1,27 +1,27 @@
-/* compare_look.h: the part of a comparison that is a thread's: compare.h. */
+/* compare_look.h: the part of a comparison that runs on a thread: compare.h. */
 #ifndef AGX_BACKEND_DOCKER_COMPARE_LOOK_H
 #define AGX_BACKEND_DOCKER_COMPARE_LOOK_H
 
 #include "backend/binds.h"
 #include "backend/native/proc.h"
 
-/* A primary, and what it should show. */
+/* A primary and its expected mounts. */
 struct agx_docker_looked {
     char *sandbox_id, *container, *state_dir;
     pid_t pid;
     struct agx_sources_asker asker; /* holds its sources */
-    struct agx_binds binds;         /* opened by a look */
-    struct agx_native_proc proc;    /* what a look found PID 1 to be */
+    struct agx_binds binds;         /* opened by the comparison */
+    struct agx_native_proc proc;    /* PID 1, as found by the comparison */
     bool noted;                     /* it was compared before */
 };
 
 /*
- * Blocking. 0: as it should be, or noted. -AGX_UNAVAILABLE: the process is not init yet;
+ * Blocking. 0: as expected, or compared before. -AGX_UNAVAILABLE: the process is not init yet;
  * -AGX_NOT_FOUND: it is gone; -AGX_PERMISSION_DENIED: we may not look at it;
- * -AGX_FAILED_PRECONDITION: something else is mounted, or a source is not one any more.
+ * -AGX_FAILED_PRECONDITION: another file is mounted, or a source is not valid any more.
  */
 int agx_docker_look_at_targets(struct agx_docker_looked *x, struct agx_error **err) AGX_MUST_CHECK;
-/* It was compared. */
+/* Records that it was compared. */
 int agx_docker_looked_note(const struct agx_docker_looked *x,
                            struct agx_error **err) AGX_MUST_CHECK;
 void agx_docker_looked_done(struct agx_docker_looked *x);

@@ -7,7 +7,8 @@ enum agx_docker_control {
     AGX_DOCKER_CONTROL_AUTO,   /* the first of the others that this daemon may use */
     AGX_DOCKER_CONTROL_PIDFD,  /* init's channel, taken by pidfd_getfd(2): needs ptrace rights */
     AGX_DOCKER_CONTROL_STDIO,  /* init's channel over the container's attached streams */
-    AGX_DOCKER_CONTROL_ENGINE, /* the engine's exec API, no init: an engine on another machine */
+    AGX_DOCKER_CONTROL_ENGINE, /* the engine's exec API, without init: for an engine on another
+                                * machine */
     AGX_DOCKER_CONTROL_COUNT,
 };
 

@@ -1,11 +1,11 @@
 /*
- * copy.c: what is copied into a new primary, one after the other, before it is started.
+ * copy.c: makes the copies into a new primary, one after the other, before it is started.
  *
  *     STAT --> UPLOAD --> STAT of the next ... --> START
  *
- * In the last STAT nothing is looked at, and the files of builtin tools are uploaded (op_files.c).
+ * The last STAT looks at nothing; it uploads the files of builtin tools (op_files.c).
  *
- * What the image has at a target decides where its content goes: the engine is asked first.
+ * What the image has at a target decides where the content goes, so the engine is asked first.
  */
 #include "backend/docker/op_up.h"
 
@@ -31,7 +31,7 @@ int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret
     if (r == 0)
         r = agx_json_get_int(stat, "mode", 0, UINT32_MAX, ret_mode, err);
     if (r < 0)
-        return agx_error_wrap(err, r, "what the engine says of a path");
+        return agx_error_wrap(err, r, "the engine's description of a path");
     return agx_text_set(ret_link, json_string_value(json_object_get(stat, "linkTarget")), err);
 }
 
@@ -50,7 +50,7 @@ static int ask_stat(struct agx_docker_up *up, const char *path, size_t hops, str
         err);
 }
 
-/* A link counts as what it leads to. */
+/* A link counts as its target. */
 static void take_stat(struct agx_docker_up *up, size_t hops, const struct agx_docker_answer *answer,
                       struct agx_error **err)
 {
@@ -107,7 +107,7 @@ static void on_more(void *user)
     agx_docker_ask_more(&up->task.step);
 }
 
-/* What the source says counts more than what the engine made of half a stream. */
+/* The source's error explains more than what the engine says about half a stream. */
 static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
                         struct agx_error *error)
 {

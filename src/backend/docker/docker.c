@@ -1,8 +1,8 @@
 /*
- * docker.c: the backend object: its beginning, its end, and the calls that are no operations.
+ * docker.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (steps, attends, the fence) counts in
- * `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, init clients, the firewall) is
+ * counted in `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/docker/docker_internal.h"
 
@@ -61,7 +61,7 @@ static const struct agx_docker_events_ops events_ops = { on_events_up, on_events
 
 /* ---- commands: the attend of their sandbox ---- */
 
-/* Its box, whose init is known or is being looked for. */
+/* Its box, whose init is known or being looked for. */
 static int reached(struct agx_backend *b, const char *sandbox_id, struct agx_docker_box **ret_box,
                    struct agx_error **err)
 {
@@ -102,7 +102,7 @@ static int docker_exec_write(struct agx_backend *b, const char *sandbox_id, cons
     return r < 0 ? r : agx_attend_write(box->attend, exec_id, data, eof, taken, user, ret_op, err);
 }
 
-/* Where no init is known it knows no command either, or is asked for it by the next one. */
+/* Where no init is known, none remembers the exec, or the next one is told. */
 static int docker_forget_exec(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                               struct agx_error **err)
 {
@@ -211,7 +211,7 @@ static const struct agx_backend_ops docker_ops = {
 
 /* ---- open ---- */
 
-/* Do we have the right to trace every process of this machine? */
+/* May we trace every process of this machine? */
 static bool may_trace(void)
 {
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -230,7 +230,8 @@ static void choose_control(struct agx_docker *d, enum agx_docker_control want, b
                                    : AGX_DOCKER_CONTROL_STDIO;
 }
 
-/* A firewall was loaded anew, say. What could not be put back is tried again by itself. */
+/* For example, another firewall was reloaded. What could not be restored is tried again
+ * automatically. */
 static void on_fence_restored(void *user, struct agx_error *error)
 {
     (void)user;
@@ -296,12 +297,12 @@ static int open_pool(struct agx_docker *d, const struct agx_docker_config *c,
         (r = agx_random_bytes(&start, sizeof(start), err)) < 0)
         return r;
     d->has_pool = true;
-    if (!c->common.compat) /* there a network has the name that its sandbox gives it */
+    if (!c->compat) /* in compatibility mode a network is named after its sandbox */
         d->networks_ready = c->networks_ready;
     return agx_subnets_init(&d->subnets, &pool, c->pool_prefix, start, err);
 }
 
-/* What looks at the host needs, and by which threads. */
+/* What reading the host needs, and its threads. */
 static int open_host(struct agx_docker *d, const struct agx_docker_config *c,
                      struct agx_error **err)
 {

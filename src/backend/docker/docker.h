@@ -2,7 +2,7 @@
  * docker.h: sandboxes as containers of a Docker Engine: `--backend docker[:HOST]`.
  *
  * A sandbox is a network, a primary container with agentix-init as its PID 1, and its companions.
- * All that it needs to know again after a restart is in their labels; docs/design/docker.md.
+ * All that a restarted daemon needs to know is in their labels; docs/design/docker.md.
  */
 #ifndef AGX_BACKEND_DOCKER_DOCKER_H
 #define AGX_BACKEND_DOCKER_DOCKER_H
@@ -14,24 +14,28 @@
 #include "base/limits.h"
 
 enum agx_docker_isolation {
-    AGX_DOCKER_ISOLATION_REQUIRED, /* without rules no sandbox */
-    AGX_DOCKER_ISOLATION_OFF,      /* chosen where rules cannot be: a remote engine, no rights */
+    AGX_DOCKER_ISOLATION_REQUIRED, /* no sandbox without firewall rules */
+    AGX_DOCKER_ISOLATION_OFF,      /* for a remote engine, or without the right to make rules */
     AGX_DOCKER_ISOLATION_COUNT,
 };
 
 /* Strings are borrowed for the call of open. */
 struct agx_docker_config {
-    struct agx_backend_config common; /* compat: names, labels, user and environment */
-    const char *target; /* "unix:///path", "tcp://host:port"; NULL: the environment says */
+    const char *target; /* "unix:///path", "tcp://host:port"; NULL: from the environment */
     struct agx_docker_env env;
-    const char *state_dir; /* absolute; has the file `instance`: a UUID, made at first */
+    const char *state_dir; /* absolute; has the file `instance`: a UUID, made once */
     const char *init_path; /* agentix-init on the engine's host; absolute */
+    bool compat;           /* names, labels, user and environment as in agents-sandbox */
     enum agx_docker_control control;
-    const char *pool;        /* addresses of our networks, as a CIDR; NULL: the engine chooses */
-    unsigned pool_prefix;    /* length of each network's prefix */
-    unsigned networks_ready; /* networks that are kept ready for creates; 0: none */
+    const char *pool;        /* address pool of our networks, as a CIDR; NULL: the engine chooses */
+    unsigned pool_prefix;    /* prefix length of each network */
+    unsigned networks_ready; /* spare networks for creates; 0: none */
     uint32_t pids;           /* processes in one container; 0: no limit */
     enum agx_docker_isolation isolation;
+    bool lan_blocked;            /* blocks private addresses outside the host too */
+    struct agx_tools_host tools; /* where builtin tools are found */
+    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
+    struct agx_sources *sources; /* what mounts may use; NULL: nothing is private. Shared */
 };
 
 #define AGX_DOCKER_CONFIG_INIT                                                                     \
@@ -40,9 +44,9 @@ struct agx_docker_config {
     }
 
 /*
- * Returns at once; the engine is asked by the first operation. -AGX_FAILED_PRECONDITION where
- * isolation is required and this process may not make rules (with the command that gives it the
- * right), -AGX_INVALID_ARGUMENT for a host that is none.
+ * Returns at once; the first operation connects to the engine. -AGX_FAILED_PRECONDITION where
+ * isolation is required and this process may not make rules (with the command that grants the
+ * right), -AGX_INVALID_ARGUMENT for an invalid host.
  */
 int agx_backend_docker_open(struct agx_loop *l, const struct agx_docker_config *c,
                             struct agx_backend **ret_backend,

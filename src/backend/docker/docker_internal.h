@@ -1,28 +1,28 @@
 /*
- * docker_internal.h: the object of the Docker backend, which its files share.
+ * docker_internal.h: the Docker backend's object, shared by its files.
  *
- *     docker.c    open, close, the calls that are no operations
- *     ask.c       engine calls, side by side, as work of an operation (backend/step.h)
- *     task.c      what the daemon asks for, and the operation that does it (backend/task.h)
- *     box.c       a sandbox that we know: its commands, and how its init is found
- *     census.c    what the engine has of a sandbox, or of all
- *     op_up.c     create, resume, revive: from what is there to a sandbox that runs
- *     op_make.c   ... the part of create that makes it, and its undoing
+ *     docker.c    open, close, the calls that are not operations
+ *     ask.c       parallel engine calls, as work of an operation (backend/step.h)
+ *     task.c      sandbox operations (backend/task.h)
+ *     box.c       a known sandbox: its commands, and how to find its init
+ *     census.c    inventory: what the engine has of one sandbox, or of all
+ *     op_up.c     create, resume, revive: from what exists to a running sandbox
+ *     op_make.c   ... the part of create that makes it, and its undo
  *     op_names.c  ... the names in its egress list
  *     op_part.c   ... its containers, in messages
  *     copy.c      ... what is copied into it
- *     op_rejoin.c ... the part of resume that finds its network gone
- *     after.c     ... and what follows it by itself
+ *     op_rejoin.c ... the part of resume for a network that is gone
+ *     after.c     ... and post-start commands, which run on their own
  *     after_note.c ... also after a restart
  *     op_stop.c   stop, halt
  *     op_delete.c delete, and the removal that others use
- *     look.c      looks at one and at all
- *     use.c       what one uses
- *     info.c      what the engine can, and what is refused for that
- *     isolate.c   networks in the fence
- *     guard.c     ... with egress lists
- *     ready.c     networks that are made before they are needed
- *     twins.c     second networks of a sandbox, which nobody uses
+ *     look.c      looks at one sandbox and at all
+ *     use.c       resource usage of one sandbox
+ *     info.c      the engine's abilities, and what is refused without them
+ *     isolate.c   networks in the firewall
+ *     guard.c     ... with egress lists: the egress watch
+ *     ready.c     spare networks
+ *     twins.c     duplicate networks of a sandbox, which are not used
  */
 #ifndef AGX_BACKEND_DOCKER_INTERNAL_H
 #define AGX_BACKEND_DOCKER_INTERNAL_H
@@ -44,12 +44,12 @@
 
 struct agx_docker_ready;
 
-/* Of the peer's message its clients know the word "Prerequisites". */
+/* The peer's clients look for the word "Prerequisites". */
 #define AGX_DOCKER_NO_DISK_LIMIT                                                                   \
     "disk_limit: the engine cannot limit a container's disk here. Prerequisites: overlay2 on xfs " \
     "that is mounted with prjquota; see 'docker info' and 'findmnt -T /var/lib/docker'"
 
-/* What the engine can; nothing is known before it was asked. */
+/* The engine's abilities; unknown before the first answer. */
 struct agx_docker_info {
     bool known, has_nvidia, has_disk_limits;
     char driver[32];
@@ -71,20 +71,20 @@ struct agx_docker {
     struct agx_docker_engine *engine;
     struct agx_docker_puller *puller;
     struct agx_docker_events *events;
-    struct agx_fence *fence;       /* NULL: isolation is off, or cannot be */
-    struct agx_resolver *resolver; /* with the fence */
+    struct agx_fence *fence;       /* NULL: isolation is off, or impossible */
+    struct agx_resolver *resolver; /* open whenever the firewall is */
     struct agx_map guards;         /* egress lists, by sandbox id */
     bool fence_synced;
-    bool cannot_isolate;            /* it is required, and the engine is on another machine */
-    struct agx_step *syncing;       /* brings the fence in line with what there is */
-    struct agx_list fence_waits;    /* of struct agx_docker_fencing: for its end */
-    unsigned networks_ready;        /* that are kept */
-    struct agx_docker_ready *ready; /* NULL: none is, or not yet */
-    bool ready_begun;               /* those of an earlier daemon are looked for once */
-    struct agx_map boxes;           /* by sandbox id */
-    unsigned n_open;                /* attends, the fence, the close itself */
-    bool was_away;                  /* the engine did not answer meanwhile */
-    bool afters_restored;           /* those of an earlier daemon go on */
+    bool cannot_isolate;      /* isolation is required, and the engine is on another machine */
+    struct agx_step *syncing; /* matches the firewall with the existing networks */
+    struct agx_docker_fencing *fence_waits; /* callers that wait for its end */
+    unsigned networks_ready;                /* number of spares */
+    struct agx_docker_ready *ready;         /* NULL: no spares, or not yet */
+    bool ready_begun;                       /* spares of an earlier daemon are looked for once */
+    struct agx_map boxes;                   /* by sandbox id */
+    unsigned n_open;                        /* init clients, the firewall, the close itself */
+    bool was_away;                          /* the engine did not answer for a while */
+    bool afters_restored;                   /* those of an earlier daemon were continued */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -94,26 +94,25 @@ static inline struct agx_docker *agx_docker_of(struct agx_backend *b)
     return container_of(b, struct agx_docker, base);
 }
 
-/* Whose operation it is. */
+/* The backend of an operation. */
 static inline struct agx_docker *agx_docker_by(const struct agx_step *s)
 {
     return container_of(s->all, struct agx_docker, steps);
 }
 
-/* Something that keeps a closed backend alive is gone: a step, an attend. */
+/* An object that kept a closed backend alive is gone: an operation, an init client. */
 void agx_docker_released(struct agx_docker *d);
 
 /* ---- op_delete.c ---- */
 
 struct agx_docker_removal {
     const char *sandbox_id;
-    const char
-        *network; /* one that was kept ready for it, beside that of its containers; or NULL */
+    const char *network; /* a spare network taken for it, besides that of its containers; or NULL */
     uint64_t grace_ms, deadline_ms;
 };
 
-/* Removes all that the engine has of a sandbox, and its isolation. `done` follows once, with what
- * could not be removed. Strings are copied. */
+/* Removes all that the engine has of a sandbox, and its firewall rules. `done` follows once, with
+ * what could not be removed. Strings are copied. */
 struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
                                    agx_done_fn done, void *user);
 
@@ -121,7 +120,7 @@ struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker
 
 void agx_docker_info_ask(struct agx_docker *d);
 /* The backend's `check`. */
-/* -AGX_FAILED_PRECONDITION for a sandbox that would run without the isolation that is required. */
+/* -AGX_FAILED_PRECONDITION for a sandbox that would run without the required isolation. */
 int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec *spec,
                                struct agx_error **err) AGX_MUST_CHECK;
 int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,

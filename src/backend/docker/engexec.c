@@ -1,8 +1,8 @@
 /*
- * engexec.c: the link: what it is asked, what it owes.
+ * engexec.c: the link: its requests, and the messages that are due.
  *
- * Nothing is told inside send(): what is owed is bits of a command, told in a later turn. A command
- * of which nothing is known, and nothing owed any more, is dropped.
+ * Nothing is sent inside send(): messages that are due are bits of a command, sent in a later turn.
+ * A command that is unknown and has no messages due is dropped.
  */
 #include "backend/docker/engexec_internal.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-enum { WATCH_MS = 100 }; /* how often we look at what nobody tells us of */
+enum { WATCH_MS = 100 }; /* how often we check what is not reported to us */
 
 static struct agx_engexec *engexec_of(const struct agx_initlink *base)
 {
@@ -147,7 +147,7 @@ static void on_watch(uv_timer_t *t)
 
 /* ---- what is asked ---- */
 
-/* Known to us, or noted by a daemon before us. */
+/* Known to us, or recorded by an earlier daemon. */
 static struct agx_engexec_cmd *find(struct agx_engexec *x, struct agx_str id)
 {
     struct agx_engexec_cmd *c = agx_map_get(&x->cmds, id);
@@ -191,7 +191,7 @@ static void on_kill(struct agx_engexec_cmd *c, uint64_t grace_ms)
 static int on_input(struct agx_engexec_cmd *c, const struct agx_init_msg *m)
 {
     if (c->input_out)
-        return 0; /* the next one comes after TAKEN */
+        return 0; /* the next piece comes after TAKEN */
     if (agx_buf_append(&c->input, m->data) < 0)
         return -AGX_RESOURCE_EXHAUSTED;
     c->input_out = true;

@@ -1,17 +1,17 @@
 /*
- * engexec_body.c: how a command is run and killed by a shell of the image.
+ * engexec_body.c: runs and kills a command by a shell of the image.
  *
  * The engine ends an exec with its first process, and cannot kill one. So a shell runs the command
- * as its child, with a variable in its environment that no other has, and stays until nobody is
- * left who has it; and a second exec sends signals to those. $0 is the command's id and a ';', so
- * that no id is the beginning of another.
+ * as its child, with a unique variable in its environment, and stays until no process has that
+ * variable; a second exec sends signals to those that do. $0 is the command's id and a ';', so that
+ * no id is a prefix of another.
  */
 #include "backend/docker/engexec_internal.h"
 
 #include "base/banned.h"
 
-/* $1 is the directory. Words of the shell itself (that a child was killed) go nowhere: its standard
- * error is the command's as descriptor 3 alone. */
+/* $1 is the directory. Messages of the shell itself (that a child was killed) are dropped: only the
+ * command gets the real standard error, as descriptor 3. */
 static const char start_script[] =
     "cd -- \"$1\" 2>/dev/null || { mkdir -p -- \"$1\" && cd -- \"$1\"; } || exit 126\n"
     "shift; trap : TERM INT HUP QUIT\n"
@@ -21,7 +21,7 @@ static const char start_script[] =
     "while grep -qs \"AGENTIX_EXEC=$0\" /proc/[0-9]*/environ; do sleep 0.1 || sleep 1; done\n"
     "exit $code\n";
 
-/* $1 is the grace in tenths of a second. TERM once, KILL as often as needed. */
+/* $1 is the grace period in tenths of a second. TERM once, KILL as often as needed. */
 static const char kill_script[] =
     "sign=TERM left=$1\n"
     "while pids=$(grep -ls \"AGENTIX_EXEC=$0\" /proc/[0-9]*/environ); [ -n \"$pids\" ]; do\n"
@@ -30,7 +30,7 @@ static const char kill_script[] =
     "[ $sign = KILL ] || sign=0\n"
     "left=$((left - 1)); sleep 0.1 || sleep 1; done 2>/dev/null\n";
 
-/* A string is an error when it is not UTF-8, which JSON cannot carry. */
+/* A string that is not UTF-8 is an error: JSON cannot carry it. */
 static int push(json_t *list, const char *word)
 {
     return json_array_append_new(list, json_string(word));

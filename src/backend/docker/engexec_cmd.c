@@ -1,8 +1,8 @@
 /*
- * engexec_cmd.c: one command, by an exec of the engine's.
+ * engexec_cmd.c: one command, run by an exec of the engine.
  *
- * At most one call is under way for a command, and beside it its streams and a call for its kill.
- * Whether it has ended is asked when its streams end, and while we do not have them.
+ * A command has at most one call in progress, besides its streams and a call for its kill. The
+ * engine is asked whether it has ended when its streams end, and while we do not have them.
  */
 #include "backend/docker/engexec_internal.h"
 
@@ -11,8 +11,8 @@
 
 #include "base/banned.h"
 
-/* In turns of the watch: how often a kill is looked at; and for how long a command that was noted
- * and not started may yet be started: the engine says that it runs somewhat after it took it. */
+/* In turns of the watch: how often a kill is inspected; and how long a recorded command that was
+ * not started may still start: the engine reports it as running only some time after the start. */
 enum { KILL_REST = 5, DOUBTS_MAX = 20 };
 
 static struct agx_str id_of(const struct agx_engexec_cmd *c)
@@ -83,7 +83,7 @@ static void refused(struct agx_engexec_cmd *c, struct agx_error *error)
     agx_engexec_owe(c, ENGEXEC_OWES_REFUSED | (c->kill_wanted ? ENGEXEC_OWES_GONE : 0));
 }
 
-/* The engine knows it no more, or never ran it. Takes the error, which may be NULL. */
+/* The engine does not know it any more, or never ran it. Takes the error, which may be NULL. */
 static void forgotten(struct agx_engexec_cmd *c, struct agx_error *error)
 {
     agx_error_free(error);
@@ -98,7 +98,7 @@ static void runs(struct agx_engexec_cmd *c)
     if (!c->has_begun)
         agx_engexec_owe(c, ENGEXEC_OWES_STARTED);
     c->has_begun = true;
-    c->error = agx_error_free(c->error); /* our connection's, not the command's */
+    c->error = agx_error_free(c->error); /* the connection's error, not the command's */
     c->state = c->hijack ? ENGEXEC_RUNNING : ENGEXEC_ENDING;
     if (c->kill_due)
         agx_engexec_cmd_kill(c);
@@ -111,7 +111,7 @@ static void on_looked(void *user, const struct agx_docker_answer *answer, struct
 
     c->call = NULL;
     if (error && error->code != AGX_NOT_FOUND)
-        agx_error_free(error); /* it is asked again */
+        agx_error_free(error); /* it is tried again */
     else if (json_is_true(json_object_get(answer->json, "Running")))
         runs(c);
     else if (json_is_integer(code))
@@ -119,9 +119,9 @@ static void on_looked(void *user, const struct agx_docker_answer *answer, struct
     else if (!error && c->error) /* it was never started, and this is why */
         refused(c, AGX_TAKE_PTR(c->error));
     else if (c->state == ENGEXEC_NOTED && !error && c->doubts < DOUBTS_MAX)
-        c->doubts++; /* it is asked again */
+        c->doubts++; /* it is tried again */
     else
-        forgotten(c, error); /* nor by the daemon that noted it */
+        forgotten(c, error); /* nor did the daemon that recorded it */
     agx_engexec_watch(c->link);
 }
 
@@ -180,7 +180,7 @@ static void on_drained(void *user)
         taken(c, AGX_OK);
 }
 
-/* Its end, or the connection's: the engine knows which. */
+/* The command or the connection has ended: the engine knows which. */
 static void on_closed(void *user, struct agx_error *error)
 {
     struct agx_engexec_cmd *c = user;
@@ -250,8 +250,8 @@ void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg 
         refused(c, error);
 }
 
-/* Nobody has read what we wrote when the engine has it: a command that reads nothing holds up the
- * engine, and the engine us. */
+/* When the engine has our bytes, the command may not have read them: one that does not read blocks
+ * the engine, and the engine blocks us. */
 void agx_engexec_cmd_feed(struct agx_engexec_cmd *c)
 {
     struct agx_error *error = NULL;
@@ -278,9 +278,10 @@ void agx_engexec_cmd_feed(struct agx_engexec_cmd *c)
 /* ---- kill ---- */
 
 /*
- * A second exec; the first one ends when nobody is left. The engine says that a command runs before
- * there is a process of it, and a kill that finds nobody ends: so the kill is looked at, and
- * another one is started when it has ended, or could not be started, and the command has not.
+ * A kill is a second exec; the first one ends when no process is left. The engine reports a command
+ * as running before it has a process, and a kill that finds no process ends. So the kill is
+ * inspected, and another one is started when it has ended, or could not be started, and the command
+ * still runs.
  */
 bool agx_engexec_cmd_is_killed(const struct agx_engexec_cmd *c)
 {
@@ -370,7 +371,7 @@ static void on_killer_looked(void *user, const struct agx_docker_answer *answer,
         free(c->killer);
         c->killer = NULL;
     }
-    agx_error_free(error); /* it is asked again */
+    agx_error_free(error); /* it is tried again */
     kill_rests(c, NULL);
 }
 

@@ -10,9 +10,9 @@
 /*
  *     MAKING --its id--> OPENING --attached--> RUNNING --stream ended--> ENDING --> EXITED
  *                                                 ^                        ^
- *              NOTED (by a daemon before us) -----+---- looked at ---------+
+ *              NOTED (by an earlier daemon) ------+------ inspected --------+
  *
- * NONE: there is no such command, which is all that is left to say of it.
+ * NONE: there is no such command; only that remains to be reported.
  */
 enum agx_engexec_state {
     ENGEXEC_NONE,
@@ -24,7 +24,7 @@ enum agx_engexec_state {
     ENGEXEC_EXITED,
 };
 
-/* What is owed to the user of the link; told in this order, in a later turn. */
+/* Messages that are due to the link's user; sent in this order, in a later turn. */
 #define ENGEXEC_OWES_STARTED 1u
 #define ENGEXEC_OWES_REFUSED 2u
 #define ENGEXEC_OWES_UNKNOWN 4u
@@ -36,20 +36,21 @@ struct agx_engexec_cmd {
     struct agx_engexec *link;
     enum agx_engexec_state state;
     unsigned owes;
-    bool has_begun;   /* its user was told that it runs */
-    bool kill_wanted; /* GONE at its end */
-    bool kill_due;    /* a kill is to be started, once it runs and no other is being started */
+    bool has_begun;   /* STARTED was sent */
+    bool kill_wanted; /* GONE is due at its end */
+    bool kill_due;    /* a kill must be started, once the command runs and no other kill is being
+                       * started */
     uint64_t grace_ms;
     char *killer;                      /* the engine's id of the last kill; NULL: none */
-    struct agx_docker_call *kill_call; /* making, starting or looking at it */
-    unsigned kill_rest;                /* turns of the watch until it is looked at */
-    unsigned doubts;                   /* how often it was noted and not yet started */
+    struct agx_docker_call *kill_call; /* makes, starts or inspects it */
+    unsigned kill_rest;                /* turns of the watch until it is inspected */
+    unsigned doubts;                   /* how often it was recorded and not yet started */
     char *exec;                        /* the engine's id; NULL: none yet */
-    struct agx_docker_call *call;      /* making it, or looking at it */
+    struct agx_docker_call *call;      /* makes or inspects it */
     struct agx_docker_hijack *hijack;  /* its streams */
     uint64_t sent[2];                  /* offsets of its output */
     bool has_input;                    /* until its end was sent */
-    bool input_out, input_eof;         /* a piece is on its way */
+    bool input_out, input_eof;         /* a piece is being sent */
     struct agx_buf input;
     enum agx_code taken;
     struct agx_error *error; /* REFUSED */
@@ -67,8 +68,8 @@ struct agx_engexec {
     int dir_fd;
     bool is_ready, is_closed;
     struct agx_map cmds;
-    uv_timer_t soon;  /* tells what is owed */
-    uv_timer_t watch; /* looks at those whose stream we do not have */
+    uv_timer_t soon;  /* sends the messages that are due */
+    uv_timer_t watch; /* inspects commands whose stream we do not have */
     unsigned n_open;
     agx_done_fn closed;
     void *closed_user;
@@ -76,10 +77,10 @@ struct agx_engexec {
 
 /* engexec.c */
 void agx_engexec_owe(struct agx_engexec_cmd *c, unsigned what);
-/* The user hears of it now; he may do anything, close too. */
+/* Sends a message at once; the user may do anything in it, even close. */
 void agx_engexec_tell(struct agx_engexec *x, const struct agx_init_msg *m);
 
-/* Those whose end nobody tells us are looked at again, while there are any. */
+/* Inspects commands whose end is not reported to us, again and again while there are any. */
 void agx_engexec_watch(struct agx_engexec *x);
 
 /* engexec_cmd.c */
@@ -87,9 +88,9 @@ struct agx_engexec_cmd *agx_engexec_cmd_new(struct agx_engexec *x, struct agx_st
 void agx_engexec_cmd_free(struct agx_engexec_cmd *c);
 void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg *m);
 void agx_engexec_cmd_kill(struct agx_engexec_cmd *c);
-/* It is to end, and has not: somebody has to look whether its kill is still at it. */
+/* It is being killed and has not ended: whether its kill still runs must be checked. */
 bool agx_engexec_cmd_is_killed(const struct agx_engexec_cmd *c);
-/* A turn of the watch for it. */
+/* One turn of the watch for its kill. */
 void agx_engexec_cmd_kill_look(struct agx_engexec_cmd *c);
 void agx_engexec_cmd_feed(struct agx_engexec_cmd *c);
 /* Asks the engine whether it still runs. */
@@ -99,7 +100,7 @@ void agx_engexec_cmd_look(struct agx_engexec_cmd *c);
 int agx_engexec_note_open(const char *state_dir, const char *sandbox_id, struct agx_error **err);
 int agx_engexec_note_put(const struct agx_engexec *x, struct agx_str id, const char *exec,
                          struct agx_error **err);
-/* Owned; NULL: there is none. */
+/* Owned; NULL: none. */
 char *agx_engexec_note_get(const struct agx_engexec *x, struct agx_str id);
 void agx_engexec_note_remove(const struct agx_engexec *x, struct agx_str id);
 

@@ -1,5 +1,5 @@
-/* engexec_note.c: which command is which exec of the engine's, in a file for each: the next daemon
- * finds them there. Written before the command is started. */
+/* engexec_note.c: records which command is which exec of the engine, in one file each, for the next
+ * daemon. Written before the command is started. */
 #include "backend/docker/engexec_internal.h"
 
 #include "base/fd.h"
@@ -55,7 +55,7 @@ int agx_engexec_note_put(const struct agx_engexec *x, struct agx_str id, const c
 
     name_of(id, name);
     fd = agx_path_open(x->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC, 0600, err);
-    /* Not synced: what the disk forgets when the machine ends, the engine forgets too. */
+    /* Not synced: what the disk loses in a crash of the machine, the engine has lost too. */
     return fd < 0 ? fd : agx_fd_write_all(fd, agx_str_from(exec), err);
 }
 

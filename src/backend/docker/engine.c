@@ -1,14 +1,14 @@
 /*
- * engine.c: one Docker Engine, and the version of the API that is spoken with it.
+ * engine.c: one Docker Engine, and the API version that is used with it.
  *
  *     version 0 --first call--> ping --answer--> version 1.x --connection lost--> version 0
  *                                 |
- *                                 +--no answer, too old--> whoever waits fails; version 0
+ *                                 +--no answer, too old--> waiting calls fail; version 0
  *
- * An engine that comes back may be another one, so the version is asked for again.
+ * An engine that comes back may be another one, so the version is negotiated again.
  *
  * Invariants:
- *  (1) a ping is under way exactly while somebody waits;
+ *  (1) a ping is in progress exactly while calls wait for it;
  *  (2) a user's callback is the last thing that a function here does, or the engine is pinned.
  */
 #include "backend/docker/engine_internal.h"
@@ -147,7 +147,7 @@ void docker_wait_end(struct docker_wait *w)
     agx_list_remove(&w->node);
     if (first_waiting(e) || !e->ping)
         return;
-    agx_fetch_cancel(e->ping); /* nobody wants to know any more */
+    agx_fetch_cancel(e->ping); /* no call waits for it any more */
     e->ping = NULL;
 }
 
@@ -192,7 +192,7 @@ static int ping(struct agx_docker_engine *e, struct agx_error **err)
                            e, &e->ping, err);
 }
 
-/* All who waited for the ping that has ended. One who comes meanwhile waits for another. */
+/* Wakes all that waited for the ping that has ended. Calls made meanwhile wait for the next one. */
 static void wake(struct agx_docker_engine *e, struct agx_error *error)
 {
     struct agx_error *why = NULL;

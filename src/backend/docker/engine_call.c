@@ -1,6 +1,6 @@
 /*
- * engine_call.c: one call: it waits for the version, asks, and reads the answer, whole or object by
- * object. Whatever ends it frees it; a user's callback that ends it early says so by `gone`.
+ * engine_call.c: one call: waits for the version, sends the request, and reads the answer, whole or
+ * object by object. Any end frees it; a callback that ends it early sets `gone`.
  */
 #include "backend/docker/engine_internal.h"
 #include "codec/jsonseq.h"
@@ -11,18 +11,18 @@
 
 struct agx_docker_call {
     struct docker_wait wait;
-    const char *method; /* a constant's */
+    const char *method; /* a constant */
     char *path, *what, *auth;
     struct agx_buf body;
     agx_fetch_read_fn read;
     uint64_t deadline_ms, quiet_ms;
     uint64_t start_ms; /* loop time */
     bool is_stream;
-    struct agx_docker_stream_ops ops; /* of a plain call only `done` */
+    struct agx_docker_stream_ops ops; /* for a plain call only `done` */
     void *user;
     struct agx_jsonseq objects;
     struct agx_fetch_call *fetched; /* NULL while it waits */
-    bool *gone;                     /* set when it is cancelled in a callback of its own */
+    bool *gone;                     /* set when it is cancelled inside its own callback */
 };
 
 static struct agx_docker_call *call_of(struct docker_wait *w)
@@ -51,7 +51,7 @@ static void drop(struct docker_wait *w)
     call_free(c);
 }
 
-/* The end: the call is gone before its user hears of it. */
+/* The end: the call is freed before its callback. */
 static void finish(struct agx_docker_call *c, struct agx_docker_answer *answer,
                    struct agx_error *error)
 {
@@ -71,7 +71,7 @@ static void fail(struct docker_wait *w, struct agx_error *error)
     finish(call_of(w), &(struct agx_docker_answer){ 0 }, error);
 }
 
-/* Text of the engine's that cannot be read: that is no argument of our caller's. */
+/* Unreadable text of the engine: that must not look like our caller's bad argument. */
 static int unreadable(struct agx_error *why, struct agx_error **err)
 {
     enum agx_code code = why->code == AGX_INVALID_ARGUMENT ? AGX_DATA_LOSS : why->code;
@@ -81,7 +81,7 @@ static int unreadable(struct agx_error *why, struct agx_error **err)
     return -(int)code;
 }
 
-/* The body of a success; NULL in *ret_json: it has none, or is not JSON by its own word. */
+/* The body of a success; NULL in *ret_json: there is none, or its type is not JSON. */
 static int read_body(struct agx_docker_call *c, const struct agx_fetch_answer *answer,
                      json_t **ret_json, struct agx_error **err)
 {
@@ -124,7 +124,7 @@ static void on_begun(void *user, const struct agx_fetch_answer *answer)
         c->ops.begun(c->user);
 }
 
-/* The stream cannot be read any further. */
+/* The rest of the stream cannot be read. */
 static void spoil(struct agx_docker_call *c, struct agx_error *why)
 {
     struct agx_error *error = NULL;
@@ -134,7 +134,8 @@ static void spoil(struct agx_docker_call *c, struct agx_error *why)
     finish(c, &(struct agx_docker_answer){ .status = 200 }, error);
 }
 
-/* Parses one object and hands it out; false: the call has ended, by its user or as unreadable. */
+/* Parses one object and passes it on; false: the call has ended, by its user or because it is
+ * unreadable. */
 static bool take_object(struct agx_docker_call *c, struct agx_str text)
 {
     _cleanup_json_ json_t *object = NULL;
@@ -174,7 +175,7 @@ static ssize_t on_read(void *user, void *buf, size_t size)
     return c->read(c->user, buf, size);
 }
 
-/* What is left of the deadline: the wait for the version counts, too. */
+/* The rest of the deadline: waiting for the version counts too. */
 static uint64_t time_left(const struct agx_docker_call *c)
 {
     uint64_t passed = uv_now(agx_loop_uv(c->wait.engine->loop)) - c->start_ms;
@@ -216,7 +217,7 @@ static int go(struct docker_wait *w, struct agx_error **err)
         q.piece = on_piece;
     }
     r = agx_fetch_start(e->fetch, &q, c, &c->fetched, err);
-    agx_buf_done(&c->body); /* libcurl has it now */
+    agx_buf_done(&c->body); /* libcurl has a copy */
     return r;
 }
 

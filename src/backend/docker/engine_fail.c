@@ -1,10 +1,10 @@
-/* engine_fail.c: what went wrong between us and the engine, in words that help. */
+/* engine_fail.c: helpful messages for failures between us and the engine. */
 #include "backend/docker/engine_internal.h"
 #include "core/text.h"
 
 #include "base/banned.h"
 
-/* What the engine wrote itself; its answer when that is no JSON, as proxies give it, cut. */
+/* The engine's own message; if the answer is not JSON, as from proxies, its text, cut. */
 static struct agx_str words_of(struct agx_str body, const json_t *json)
 {
     const json_t *message = json_object_get(json, "message");
@@ -73,7 +73,7 @@ int docker_unreached(struct agx_docker_engine *e, struct agx_error **take_error,
     enum agx_code code = error->code;
 
     if (code == AGX_UNAVAILABLE)
-        e->version = e->fixed; /* who comes back may be another */
+        e->version = e->fixed; /* the engine that comes back may be another */
     if (code == AGX_UNAVAILABLE && error->sys_errno != 0)
         return unconnected(e, error->sys_errno, err);
     agx_error_propagate(err, &error);

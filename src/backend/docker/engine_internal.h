@@ -8,7 +8,7 @@
 
 struct docker_wait;
 
-/* A copy of a small string; NULL of NULL. Aborts without memory, as agx_new() does. */
+/* Copies a small string; NULL for NULL. Aborts without memory, as agx_new() does. */
 static inline char *docker_dup(const char *s)
 {
     char *copy = s ? strdup(s) : NULL;
@@ -19,20 +19,21 @@ static inline char *docker_dup(const char *s)
 }
 
 struct docker_wait_kind {
-    /* The version is known: starts it. Negative: nothing was started. */
+    /* The version is known: start it. Negative: nothing was started. */
     int (*go)(struct docker_wait *w, struct agx_error **err);
-    /* It could not be started after all: the last call. Takes `error`. */
+    /* It could not be started; the last call. Takes `error`. */
     void (*fail)(struct docker_wait *w, struct agx_error *error);
-    /* The engine closes: ends without a callback. */
+    /* The engine closes: end without a callback. */
     void (*drop)(struct docker_wait *w);
 };
 
-/* Something asked of the engine: calls and hijacks embed it first. */
+/* A pending request: calls and hijacks embed it first. */
 struct docker_wait {
     const struct docker_wait_kind *kind;
     struct agx_docker_engine *engine;
-    struct agx_list_node node; /* in `waiting` (for the version) or in `running` of the engine */
-    unsigned round;            /* of the engine's when it began to wait */
+    struct docker_wait *prev, *next; /* in `waiting` or in `running` of the engine */
+    bool waiting;                    /* for the version */
+    unsigned round;                  /* of the engine, when it began to wait */
 };
 
 struct agx_docker_engine {
@@ -40,31 +41,31 @@ struct agx_docker_engine {
     struct agx_docker_engine_config config; /* its strings are in `where` and `fixed` */
     struct agx_docker_where where;
     struct agx_fetch *fetch;
-    unsigned fixed;   /* the version that the configuration asks for; 0: it is agreed on */
-    unsigned version; /* 0: not known, or the engine has been away since */
+    unsigned fixed;   /* the configured version; 0: negotiated */
+    unsigned version; /* 0: unknown, or the engine was away since */
     struct agx_fetch_call *ping;
-    struct agx_list waiting; /* of struct docker_wait, in the order of their calls */
-    struct agx_list running;
-    unsigned round; /* grows with each answer to a ping */
-    bool waking;    /* those who waited for it are being told */
-    unsigned pins;  /* functions of ours that go on after a callback */
+    struct docker_wait *waiting, *waiting_last; /* in call order */
+    struct docker_wait *running;
+    unsigned round; /* incremented by each answer to a ping */
+    bool waking;    /* the requests that waited for it are being started */
+    unsigned pins;  /* functions of ours that continue after a callback */
     bool closed;
 };
 
-/* kind->go() is called at once when the version is known, or after a ping. Negative: it failed, or
+/* Calls kind->go() at once when the version is known, else after a ping. Negative: it failed, or
  * will not be called. */
 int docker_wait_start(struct docker_wait *w, struct agx_error **err) AGX_MUST_CHECK;
-/* Out of the engine's lists. */
+/* Removes it from the engine's lists. */
 void docker_wait_end(struct docker_wait *w);
 
-/* "/v1.41/containers": owned, NULL when there is no memory. */
+/* "/v1.41/containers": owned, NULL without memory. */
 char *docker_versioned(const struct agx_docker_engine *e, const char *path);
 
-/* The engine did not answer, or not to the end: what fetch said, in our words. */
+/* The engine did not answer, or not completely: turns fetch's error into ours. */
 int docker_unreached(struct agx_docker_engine *e, struct agx_error **take_error,
                      struct agx_error **err);
 
-/* The engine answered with a status that is no success: in its words. */
+/* The engine answered with a failure status: its own message. */
 int docker_refused(unsigned status, struct agx_str body, struct agx_error **err);
 
 #endif

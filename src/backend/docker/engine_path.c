@@ -1,9 +1,9 @@
-/* engine_path.c: paths of the engine's API with what others named in them. */
+/* engine_path.c: paths of the engine's API with foreign text in them. */
 #include "backend/docker/engine.h"
 
 #include "base/banned.h"
 
-/* Every byte but those that stand for themselves anywhere in a URL. */
+/* Escapes every byte except those that are literal everywhere in a URL. */
 static int escape(struct agx_buf *out, const char *s)
 {
     static const char digits[] = "0123456789ABCDEF";

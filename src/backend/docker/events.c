@@ -1,5 +1,5 @@
 /*
- * events.c: the engine's events, asked for again whenever they end.
+ * events.c: the engine's events, requested again whenever they end.
  *
  *     ASKED --answer begins--> UP --it ends--> PAUSED --pause is over--> ASKED
  *       |                                        ^
@@ -21,13 +21,13 @@ struct agx_docker_events {
     const struct agx_docker_events_ops *ops;
     void *user;
     char *filters;
-    time_t since; /* nothing was missed up to then; the host's clock */
+    time_t since; /* no event was missed up to then; the host's clock */
     struct agx_docker_call *call;
     uv_timer_t timer;
-    uint64_t pause_ms; /* the next one */
-    uint64_t up_ms;    /* when the present answer began; loop time */
+    uint64_t pause_ms; /* of the next pause */
+    uint64_t up_ms;    /* when the current answer began; loop time */
     bool is_up;
-    bool told_down; /* since it was up last */
+    bool told_down; /* since it was last up */
 };
 
 static const struct {
@@ -46,7 +46,7 @@ const char *agx_docker_event_get(const struct agx_docker_event *ev, const char *
     return json_string_value(json_object_get(ev->attributes, attribute));
 }
 
-/* Containers with this label, and these actions only. */
+/* Only containers with this label, and only these actions. */
 static char *filters_new(const char *label)
 {
     _cleanup_json_ json_t *filters =

@@ -1,10 +1,11 @@
 /*
- * events.h: what happens to containers of ours, as the engine tells it: GET /events, and again
- * after a pause whenever that ends.
+ * events.h: the engine's events about our containers: GET /events, which is repeated after a pause
+ * whenever it ends.
  *
- * An event says "look", not what is there, and may be told twice: an engine answers somewhat before
- * it listens for events, so it is asked for those too that came since its last answer ended, or
- * since the beginning. What it does not keep is found by looking after `up`. Loop thread only.
+ * An event means "look": it does not describe the state, and may come twice. An engine answers
+ * shortly before it subscribes to its events, so we request events since the end of its last
+ * answer, or since the beginning. Looking after `up` finds what the engine does not keep. Loop
+ * thread only.
  */
 #ifndef AGX_BACKEND_DOCKER_EVENTS_H
 #define AGX_BACKEND_DOCKER_EVENTS_H
@@ -28,13 +29,14 @@ struct agx_docker_event {
     const json_t *attributes; /* an object: the container's labels, `name`, `exitCode`, ... */
 };
 
-/* An attribute that is text, or NULL. Borrowed as the event. */
+/* A text attribute, or NULL. Borrowed like the event. */
 const char *agx_docker_event_get(const struct agx_docker_event *ev, const char *attribute);
 
 struct agx_docker_events_config {
     const char *label;                     /* "io.agentix.instance=..."; copied */
     uint64_t retry_first_ms, retry_max_ms; /* pauses, doubling */
-    uint64_t stable_ms;                    /* a stream that lived so long begins anew */
+    uint64_t stable_ms;                    /* after a stream that lived this long, pauses start
+                                            * over */
 };
 #define AGX_DOCKER_EVENTS_CONFIG_INIT                                                              \
     {                                                                                              \
@@ -44,9 +46,9 @@ struct agx_docker_events_config {
 
 /* All may be NULL. */
 struct agx_docker_events_ops {
-    void (*up)(void *user); /* events flow from now on: at first, and after each break */
-    /* They do not: the engine is away or refuses. At first, and after each `up`; not for each
-     * further attempt. The callee owns `error`. */
+    void (*up)(void *user); /* events arrive from now on: at first, and after each break */
+    /* No events arrive: the engine is away or refuses. Called at first and after each `up`, not for
+     * further attempts. The callee owns `error`. */
     void (*down)(void *user, struct agx_error *error);
     void (*event)(void *user, const struct agx_docker_event *ev);
 };
@@ -57,7 +59,7 @@ int agx_docker_events_open(struct agx_docker_engine *e,
                            struct agx_docker_events **ret_events,
                            struct agx_error **err) AGX_MUST_CHECK;
 
-/* Before the engine is closed. No callback follows. Returns NULL and accepts it. */
+/* Call it before the engine is closed. No callback follows. Accepts and returns NULL. */
 struct agx_docker_events *agx_docker_events_close(struct agx_docker_events *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* guard.c: egress lists, resolved and put into the fence again and again. */
+/* guard.c: the egress watch: resolves egress lists and updates the firewall. */
 #include "backend/docker/guard.h"
 
 #include "base/log.h"
@@ -12,8 +12,8 @@ struct agx_docker_guard {
     char *egress; /* its names are in the list that is resolved */
     struct agx_docker_net net;
     struct agx_resolve *resolve;
-    struct agx_fence_op *op; /* the last put, while it is under way */
-    agx_done_fn done;        /* NULL: was told, or nobody waits */
+    struct agx_fence_op *op; /* the last put, while in progress */
+    agx_done_fn done;        /* NULL: was called, or not wanted */
     void *user;
 };
 
@@ -63,7 +63,7 @@ static void on_put(void *user, struct agx_error *error)
     tell(g, error);
 }
 
-/* The last list counts: one that is on its way to the kernel gets there before it. */
+/* Only the last list counts: an earlier one that is still pending reaches the kernel before it. */
 static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 {
     struct agx_docker_guard *g = user;
@@ -113,7 +113,7 @@ int agx_docker_guard_start(struct agx_docker *d, const char *sandbox_id,
 
     agx_docker_guard_stop(d, sandbox_id);
     *g = (struct agx_docker_guard){ .docker = d, .net = *net, .done = done, .user = user };
-    g->egress = agx_str_dup(agx_str_from(egress)); /* also one without entries */
+    g->egress = agx_str_dup(agx_str_from(egress)); /* also a list without entries */
     if (!g->egress)
         abort();
     r = agx_text_set(&g->sandbox_id, sandbox_id, err);

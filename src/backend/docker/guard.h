@@ -1,7 +1,8 @@
 /*
- * guard.h: sandboxes with an egress list: the fence follows the addresses of its names.
+ * guard.h: the egress watch: the firewall follows the addresses of the names on a sandbox's egress
+ * list.
  *
- * The list is in a label of the network too, so that a restarted daemon guards what runs.
+ * The list is also in a label of the network, so that a restarted daemon continues the watch.
  */
 #ifndef AGX_BACKEND_DOCKER_GUARD_H
 #define AGX_BACKEND_DOCKER_GUARD_H
@@ -10,13 +11,13 @@
 
 struct agx_docker_guard;
 
-/* Puts the sandbox into the fence when its names were asked for, and from then on whenever their
- * addresses change. `done` follows once, for the first time. One that is guarded gets another. */
+/* Adds the sandbox to the firewall when its names were resolved, and updates it whenever their
+ * addresses change. `done` follows once, for the first time. An existing watch is replaced. */
 int agx_docker_guard_start(struct agx_docker *d, const char *sandbox_id,
                            const struct agx_docker_net *net, const char *egress, agx_done_fn done,
                            void *user, struct agx_error **err) AGX_MUST_CHECK;
 
-/* `done` will not come; it goes on. */
+/* `done` is not called any more; the watch goes on. */
 void agx_docker_guard_abandon(struct agx_docker *d, const char *sandbox_id);
 
 bool agx_docker_guard_has(const struct agx_docker *d, const char *sandbox_id);
@@ -24,8 +25,8 @@ void agx_docker_guard_stop(struct agx_docker *d, const char *sandbox_id);
 /* For the end of the backend. */
 void agx_docker_guard_stop_all(struct agx_docker *d);
 
-/* The entries of a list as the label has it; `ret` has room for AGX_FENCE_EGRESS_MAX, and its names
- * are borrowed from the text. */
+/* Parses a list as in the label; `ret` has room for AGX_FENCE_EGRESS_MAX, and its names are
+ * borrowed from the text. */
 int agx_docker_egress_parse(const char *text, struct agx_egress *ret, size_t *ret_n,
                             struct agx_error **err) AGX_MUST_CHECK;
 

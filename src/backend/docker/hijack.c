@@ -1,9 +1,9 @@
 /*
- * hijack.c: attach and exec start: a duplex to the engine, its output taken apart by streams.
+ * hijack.c: attach and exec start: a duplex to the engine, whose output is separated by stream.
  *
  *     WAIT (for the version) --> duplex --open()--> bytes --> closed()
  *
- * What is written before there is a duplex waits in `early`.
+ * Writes before there is a duplex are kept in `early`.
  */
 #include "backend/docker/hijack.h"
 
@@ -19,7 +19,7 @@ struct agx_docker_hijack {
     struct docker_wait wait;
     const struct agx_docker_hijack_ops *ops;
     void *user;
-    const char *method; /* a constant's */
+    const char *method; /* a constant */
     char *path, *what;
     struct agx_buf body, early;
     uint64_t open_ms;
@@ -27,7 +27,7 @@ struct agx_docker_hijack {
     bool raw, ending, paused;
     struct agx_dockerstream frames;
     struct agx_duplex *duplex; /* NULL: it waits */
-    bool *gone;                /* set when it is closed in a callback of its own */
+    bool *gone;                /* set when it is closed inside its own callback */
 };
 
 static struct agx_docker_hijack *hijack_of(struct docker_wait *w)
@@ -55,7 +55,7 @@ static void drop(struct docker_wait *w)
     hijack_free(h);
 }
 
-/* The end, which the duplex has reached; takes `error`. */
+/* Handles the end of the duplex; takes `error`. */
 static void finish(struct agx_docker_hijack *h, struct agx_error *error)
 {
     const struct agx_docker_hijack_ops *ops = h->ops;
@@ -118,14 +118,14 @@ static void on_drained(void *user)
         h->ops->drained(h->user);
 }
 
-/* The engine's stream cannot go on; takes `error`. */
+/* The engine's stream is broken; takes `error`. */
 static void spoil(struct agx_docker_hijack *h, struct agx_error *error)
 {
     h->duplex = agx_duplex_close(h->duplex);
     finish(h, error);
 }
 
-/* One piece, to the user; false: the hijack is gone. */
+/* Passes one piece to the user; false: the hijack is gone. */
 static bool give(struct agx_docker_hijack *h, const struct agx_dockerstream_piece *piece)
 {
     enum agx_dockerstream_kind stream = piece->stream;
@@ -175,7 +175,7 @@ static const struct agx_duplex_ops duplex_ops = { on_open, on_refused, on_data, 
 
 /* ---- the start ---- */
 
-/* What the user has done meanwhile. */
+/* Does what the user requested meanwhile. */
 static int catch_up(struct agx_docker_hijack *h, struct agx_error **err)
 {
     int r = agx_duplex_write(h->duplex, agx_buf_peek(&h->early), err);

@@ -5,8 +5,8 @@
  *     ... ops->open ... agx_docker_hijack_write() ... ops->data ... ops->closed, once; or
  *     h = agx_docker_hijack_close(h);
  *
- * Output comes apart by its streams. Both directions are bounded: writing refuses what does not
- * fit, reading pauses. Loop thread only.
+ * Output is separated by stream. Both directions are bounded: a write that does not fit is refused,
+ * reading can be paused. Loop thread only.
  */
 #ifndef AGX_BACKEND_DOCKER_HIJACK_H
 #define AGX_BACKEND_DOCKER_HIJACK_H
@@ -20,17 +20,17 @@ struct agx_docker_hijack_ops {
     void (*open)(void *user); /* attached: bytes flow in both directions */
     /* Never SYSTEM, which is an error and ends the stream. */
     void (*data)(void *user, enum agx_dockerstream_kind stream, struct agx_str bytes);
-    void (*drained)(void *user); /* all that was written is with the kernel; may be NULL */
+    void (*drained)(void *user); /* all that was written is in the kernel; may be NULL */
     /* Once, and the hijack is gone: refused, broken, or (NULL) ended by the engine. The callee owns
      * `error`. */
     void (*closed)(void *user, struct agx_error *error);
 };
 
-/* method, path, what and body of the request; deadline_ms: until `open`. */
+/* Uses method, path, what and body of the request; deadline_ms: until `open`. */
 struct agx_docker_hijack_request {
     struct agx_docker_request request;
     bool raw;       /* a terminal's stream: no frames, all of it stdout */
-    size_t out_max; /* bytes that wait to be sent; 0: AGX_DOCKER_HIJACK_OUT_MAX */
+    size_t out_max; /* send queue in bytes; 0: AGX_DOCKER_HIJACK_OUT_MAX */
 };
 
 /* Attach and exec start: the connection becomes the stream. */
@@ -38,19 +38,20 @@ int agx_docker_hijack(struct agx_docker_engine *e, const struct agx_docker_hijac
                       const struct agx_docker_hijack_ops *ops, void *user,
                       struct agx_docker_hijack **ret_hijack, struct agx_error **err) AGX_MUST_CHECK;
 
-/* All of it or, with -AGX_RESOURCE_EXHAUSTED past out_max, nothing. Before `open` it waits. */
+/* Takes all of it or, with -AGX_RESOURCE_EXHAUSTED past out_max, nothing. Before `open` it is
+ * queued. */
 int agx_docker_hijack_write(struct agx_docker_hijack *h, struct agx_str bytes,
                             struct agx_error **err) AGX_MUST_CHECK;
-/* Bytes that wait to be sent. */
+/* Bytes in the send queue. */
 size_t agx_docker_hijack_queued(const struct agx_docker_hijack *h);
 
-/* The end of our direction, after what is queued. -AGX_UNIMPLEMENTED over TLS. */
+/* Ends our direction, after what is queued. -AGX_UNIMPLEMENTED over TLS. */
 int agx_docker_hijack_end(struct agx_docker_hijack *h, struct agx_error **err) AGX_MUST_CHECK;
 
-/* No data() while paused; whoever writes in the container has to wait. */
+/* No data() while paused; writers in the container have to wait. */
 void agx_docker_hijack_pause(struct agx_docker_hijack *h, bool paused);
 
-/* Closes at once, also inside a callback; none follows. Returns NULL and accepts it. */
+/* Closes at once, also inside a callback; no callback follows. Accepts and returns NULL. */
 struct agx_docker_hijack *agx_docker_hijack_close(struct agx_docker_hijack *h);
 
 #endif

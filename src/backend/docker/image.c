@@ -1,4 +1,4 @@
-/* image.c: the few members of an image's description that we use. */
+/* image.c: the few fields of an image's description that we use. */
 #include "backend/docker/image.h"
 
 #include "core/member.h"
@@ -35,7 +35,7 @@ static int parse(struct agx_docker_image *i, const json_t *inspect, struct agx_e
     if (!i->id)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "member 'Id' is empty");
     if (!agx_json_has(inspect, "Config"))
-        return 0; /* an image of files alone */
+        return 0; /* an image that only has files */
     if ((r = agx_json_get_object(inspect, "Config", &config, err)) < 0 ||
         (r = agx_member_text(config, "User", &i->user, err)) < 0 ||
         (r = agx_member_text(config, "WorkingDir", &i->workdir, err)) < 0 ||

@@ -1,4 +1,4 @@
-/* image.h: what an image says of the containers that are made from it. */
+/* image.h: the configuration of an image, for the containers made from it. */
 #ifndef AGX_BACKEND_DOCKER_IMAGE_H
 #define AGX_BACKEND_DOCKER_IMAGE_H
 
@@ -7,7 +7,7 @@
 
 struct agx_docker_image {
     char *id;                             /* "sha256:..." */
-    char *user;                           /* as USER has it; NULL: root */
+    char *user;                           /* USER of the image; NULL: root */
     char *workdir;                        /* NULL: "/" */
     struct agx_words env;                 /* "NAME=value" */
     struct agx_words entrypoint, command; /* empty: none */
@@ -18,8 +18,8 @@ void agx_docker_image_init(struct agx_docker_image *i);
 void agx_docker_image_done(struct agx_docker_image *i);
 
 /*
- * From the engine's answer to GET /images/NAME/json; `i` is overwritten, and there is nothing to
- * free on failure. -AGX_INTERNAL for an answer that is none.
+ * From the engine's answer to GET /images/NAME/json; overwrites `i`, and a failure leaves nothing
+ * to free. -AGX_INTERNAL for an invalid answer.
  */
 int agx_docker_image_parse(struct agx_docker_image *i, const json_t *inspect,
                            struct agx_error **err) AGX_MUST_CHECK;

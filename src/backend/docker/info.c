@@ -1,4 +1,4 @@
-/* info.c: what the engine can, asked whenever it comes (back) up. */
+/* info.c: the engine's abilities, read whenever it comes (back) up. */
 #include "backend/docker/docker_internal.h"
 
 #include "base/log.h"
@@ -93,7 +93,7 @@ static int refuse(struct agx_error **err, const char *field, const char *why)
     return agx_error_set(err, AGX_FAILED_PRECONDITION, "%s: %s", field, why);
 }
 
-/* An engine may serve GPUs without a runtime of that name; without a device it cannot. */
+/* An engine may support GPUs without a runtime of that name, but not without a device. */
 static bool has_gpus(const struct agx_docker *d)
 {
     glob_t found = { 0 };
@@ -125,7 +125,7 @@ int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec
                   "network 'none' needs no isolation, and 'docker.isolation: off' does without");
 }
 
-/* Init forbids setuid bits where it is, and may: under no_new_privs. */
+/* Init forbids setuid bits where there is one that may: under no_new_privs. */
 static int warn_of_suid(const struct agx_docker *d, const struct agx_spec *spec,
                         struct agx_words *warnings, struct agx_error **err)
 {
@@ -135,12 +135,13 @@ static int warn_of_suid(const struct agx_docker *d, const struct agx_spec *spec,
         return 0;
     return agx_words_add(
         warnings,
-        is_engines ? AGX_STR("setuid programs that it leaves in a writable mount have their power "
-                             "on the host: without agentix-init (docker.control: engine) nothing "
-                             "keeps it from leaving any")
-                   : AGX_STR("setuid programs that it leaves in a writable mount have their power "
-                             "on the host: in compatibility mode nothing keeps it from leaving "
-                             "any"),
+        is_engines
+            ? AGX_STR("setuid programs that it leaves in a writable mount are setuid "
+                      "on the host too: without agentix-init (docker.control: engine) nothing "
+                      "prevents that")
+            : AGX_STR("setuid programs that it leaves in a writable mount are setuid "
+                      "on the host too: in compatibility mode nothing prevents "
+                      "that"),
         err);
 }
 
@@ -158,7 +159,7 @@ int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     if (r < 0)
         return r;
     if (spec->network == AGX_NETWORK_EGRESS && !d->fence)
-        return refuse(err, "network", "without isolation (docker.isolation) nothing holds a list");
+        return refuse(err, "network", "a list needs isolation (docker.isolation)");
     if (spec->gpus && !has_gpus(d))
         return refuse(err, "gpus",
                       "the engine has no 'nvidia' runtime and the host no such device");

@@ -1,11 +1,11 @@
 /*
- * isolate.c: the fence, kept in line with the engine's networks.
+ * isolate.c: keeps the firewall matched with the engine's networks.
  *
- *     sync:  LIST --> FENCE --> done: those who waited are put
+ *     sync:  LIST --> FENCE --> done: waiting puts go on
  *             ^  |
  *             |  v
- *            TWINS   a sandbox has two networks: the one that is not used goes, for the fence knows
- *                    one of each
+ *            TWINS   a sandbox has duplicate networks: unused ones are removed, because the
+ *                    firewall has one network per sandbox
  */
 #include "backend/docker/isolate.h"
 
@@ -65,7 +65,8 @@ int agx_docker_net_parse(struct agx_docker_net *n, const json_t *network, struct
 
         if (r < 0)
             return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                                 "network '%s' has addresses that cannot be fenced", agx_text(id));
+                                 "network '%s' has addresses that the firewall does not support",
+                                 agx_text(id));
         n->n_subnets++;
     }
     if (n->n_subnets == 0)
@@ -90,7 +91,7 @@ int agx_docker_egress_text(const struct agx_spec *spec, char **ret, struct agx_e
     return *ret ? 0 : agx_error_no_memory(err);
 }
 
-/* A name of its own for the bridge, so that its rules can stand before it does. */
+/* Its own name for the bridge, so that its rules can be made before it. */
 int agx_docker_net_plan(struct agx_docker *d, struct agx_docker_net *n,
                         char ret_subnet[AGX_SUBNET_TEXT], struct agx_error **err)
 {
@@ -189,7 +190,7 @@ void agx_docker_fence_abandon(struct agx_docker_fencing *f)
     fencing_free(f);
 }
 
-/* The sync has ended: those who waited for it go on, or fail with it. */
+/* The sync has ended: waiting calls go on, or fail with it. */
 static void release_waits(struct agx_docker *d, const struct agx_error *error)
 {
     struct agx_docker_fencing *f;
@@ -209,7 +210,7 @@ enum { SYNC_DONE = AGX_OP_DONE, SYNC_LIST, SYNC_TWINS, SYNC_FENCE };
 struct sync {
     struct agx_step step;
     json_t *networks;
-    bool parted; /* second networks were removed, as far as they could be */
+    bool parted; /* duplicate networks were removed, as far as possible */
     struct agx_fence_op *op;
 };
 
@@ -231,7 +232,7 @@ static void on_parted(void *user, struct agx_error *error)
     agx_step_arrive(&x->step);
 }
 
-/* Counts sandboxes that have more than one network, and begins to mend that when `mends`. */
+/* Counts sandboxes with more than one network, and begins to remove duplicates when `mends`. */
 static size_t find_twins(struct sync *x, bool mends)
 {
     const struct agx_docker *d = agx_docker_by(&x->step);
@@ -309,8 +310,8 @@ static void on_synced(void *user, struct agx_error *error)
     agx_step_arrive(&x->step);
 }
 
-/* True: the network is one to be told of. One that cannot be fenced has no running sandbox of ours,
- * and one that is guarded is known. */
+/* True: the network must be in the firewall. One that the firewall does not support has no running
+ * sandbox of ours, and one with an egress watch is known already. */
 static bool read_network(const struct agx_docker *d, const json_t *network,
                          struct agx_docker_tag *tag, struct agx_docker_net *net)
 {
@@ -325,7 +326,7 @@ static bool read_network(const struct agx_docker *d, const json_t *network,
     return tagged && !agx_docker_guard_has(d, tag->sandbox_id);
 }
 
-/* Egress lists open nothing yet: their names have to be asked for. */
+/* Names on egress lists allow nothing yet: they must be resolved first. */
 static int fence_all(struct sync *x, struct agx_error **err)
 {
     const struct agx_docker *d = agx_docker_by(&x->step);
@@ -362,7 +363,7 @@ static int enter_fence(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(s, r, SYNC_DONE, err);
 }
 
-/* Those of a former daemon are guarded by this one. */
+/* Starts the egress watches of an earlier daemon. */
 static void guard_all(const struct sync *x)
 {
     struct agx_docker *d = agx_docker_by(&x->step);

@@ -1,8 +1,8 @@
 /*
- * isolate.h: networks of sandboxes, in the fence.
+ * isolate.h: networks of sandboxes, in the firewall.
  *
- * Before the first rule the fence is told of all networks of ours that the engine has; whoever
- * comes meanwhile waits for that.
+ * Before the first rule, the firewall gets all our networks that the engine has; calls that come
+ * meanwhile wait for that.
  */
 #ifndef AGX_BACKEND_DOCKER_ISOLATE_H
 #define AGX_BACKEND_DOCKER_ISOLATE_H
@@ -11,28 +11,29 @@
 
 enum { AGX_DOCKER_NET_SUBNETS = 4 };
 
-/* A network as the fence sees it. */
+/* A network in the firewall's terms. */
 struct agx_docker_net {
-    char name[48]; /* of one that was kept ready: ready.h; "": it is named after its sandbox */
+    char name[48]; /* of a former spare network: ready.h; "": named after its sandbox */
     char bridge[16];
     struct agx_subnet subnets[AGX_DOCKER_NET_SUBNETS];
     size_t n_subnets;
 };
 
-/* The list of a spec as the label of a network has it, owned: entries with blanks between them, or
- * "" for none. NULL: the sandbox has no list. */
+/* The list of a spec as in the label of a network, owned: entries separated by blanks, or "" for
+ * none. NULL: the sandbox has no list. */
 int agx_docker_egress_text(const struct agx_spec *spec, char **ret,
                            struct agx_error **err) AGX_MUST_CHECK;
 
-/* From the engine's description. -AGX_FAILED_PRECONDITION for one that cannot be fenced. */
+/* Parses the engine's description. -AGX_FAILED_PRECONDITION for a network that the firewall cannot
+ * cover. */
 int agx_docker_net_parse(struct agx_docker_net *n, const json_t *network,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* A bridge and, where we have a pool of addresses, a range of them, also as text. */
+/* Chooses a bridge name and, where we have an address pool, a range, also as text. */
 int agx_docker_net_plan(struct agx_docker *d, struct agx_docker_net *n,
                         char ret_subnet[AGX_SUBNET_TEXT], struct agx_error **err) AGX_MUST_CHECK;
 
-/* What the fence knows it by: one that was kept ready was there before its sandbox. */
+/* The firewall's key for it: a former spare existed before its sandbox. */
 static inline const char *agx_docker_net_key(const struct agx_docker_net *n, const char *sandbox_id)
 {
     return n->name[0] ? n->name : sandbox_id;
@@ -40,13 +41,13 @@ static inline const char *agx_docker_net_key(const struct agx_docker_net *n, con
 
 struct agx_docker_fencing;
 
-/* Puts a sandbox (by the key above) into the fence, with its egress list (NULL: none). 0: `done`
+/* Adds a sandbox (by the key above) to the firewall, with its egress list (NULL: none). 0: `done`
  * follows, once; 1: isolation is off, nothing follows. */
 int agx_docker_fence_put(struct agx_docker *d, const char *sandbox_id,
                          const struct agx_docker_net *n, const char *egress, agx_done_fn done,
                          void *user, struct agx_docker_fencing **ret_fencing,
                          struct agx_error **err) AGX_MUST_CHECK;
-/* `done` will not come. Accepts NULL. */
+/* `done` is not called any more. Accepts NULL. */
 void agx_docker_fence_abandon(struct agx_docker_fencing *f);
 
 /* The engine may have other networks than we know. */

@@ -1,4 +1,4 @@
-/* layers.c: adds up what the engine tells of each layer of an image that it pulls. */
+/* layers.c: adds up what the engine reports about each layer of an image that it pulls. */
 #include "backend/docker/layers.h"
 
 #include "base/limits.h"
@@ -26,7 +26,7 @@ void agx_docker_layers_done(struct agx_docker_layers *l)
     agx_map_done(&l->by_id);
 }
 
-/* NULL: there are too many, or no memory for one more; then it is not counted. */
+/* NULL: there are too many, or no memory for one more; it is not counted then. */
 static struct layer *layer_of(struct agx_docker_layers *l, const char *id)
 {
     struct layer *layer = agx_map_get(&l->by_id, agx_str_from(id));
@@ -55,7 +55,7 @@ bool agx_docker_layers_note(struct agx_docker_layers *l, const json_t *line)
     const json_t *detail = json_object_get(line, "progressDetail");
     struct layer *layer;
 
-    /* "Pulling from library/x" has the tag as its id. */
+    /* The "id" of "Pulling from library/x" is the tag. */
     if (!id || !status || strncmp(status, "Pulling from", strlen("Pulling from")) == 0)
         return false;
     layer = layer_of(l, id);

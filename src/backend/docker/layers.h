@@ -1,4 +1,4 @@
-/* layers.h: how far a pull is: the engine's lines about layers, added up. */
+/* layers.h: the progress of a pull: sums up the engine's lines about layers. */
 #ifndef AGX_BACKEND_DOCKER_LAYERS_H
 #define AGX_BACKEND_DOCKER_LAYERS_H
 
@@ -15,10 +15,10 @@ void agx_docker_layers_init(struct agx_docker_layers *l, struct agx_siphash_key 
 /* Empties it. Accepts NULL. */
 void agx_docker_layers_done(struct agx_docker_layers *l);
 
-/* One object of the stream; false: it is about something else than a layer. */
+/* Takes one object of the stream; false: it is not about a layer. */
 bool agx_docker_layers_note(struct agx_docker_layers *l, const json_t *line);
 
-/* Sets all but the image. Of layers that are known by now: totals grow while the engine finds out
+/* Sets all except the image. Counts the layers known so far: totals grow while the engine finds out
  * what it needs. */
 void agx_docker_layers_sum(const struct agx_docker_layers *l, struct agx_pull *ret);
 

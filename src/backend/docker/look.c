@@ -1,10 +1,10 @@
 /*
- * look.c: what there is, of one sandbox or of all.
+ * look.c: the state of one sandbox or of all.
  *
  *     LIST --> OOM --> done
  *
- * A list does not say why a container does not run: such are looked at one by one. A sandbox with
- * more than one network loses those that nobody uses.
+ * A list does not say why a container stopped, so stopped ones are inspected one by one. Of a
+ * sandbox with more than one network, the unused ones are removed.
  */
 #include "backend/docker/census.h"
 #include "backend/docker/twins.h"
@@ -60,7 +60,7 @@ static void on_inspected(struct agx_step *s, size_t i, const struct agx_docker_a
     agx_step_fail(s, &error);
 }
 
-/* Of all, those that stand are many, and mostly by request: some of them will do. */
+/* Of all sandboxes, many are stopped, mostly on request: some of them are enough. */
 static int enter_oom(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
@@ -94,7 +94,7 @@ static int by_sandbox(const void *a, const void *b)
     return strcmp(x->sandbox_id, y->sandbox_id);
 }
 
-/* The engine may have started it by itself, and its main process waits for us. */
+/* The engine may have started it by itself, and its main process waits for our GO. */
 static void let_go(struct agx_docker *d, const char *id)
 {
     struct agx_docker_box *box;
@@ -103,7 +103,7 @@ static void let_go(struct agx_docker *d, const char *id)
         agx_docker_box_reach(box);
 }
 
-/* All objects of one sandbox, which stand side by side. */
+/* All objects of one sandbox, which are adjacent. */
 static void tell_one(const struct look *x, const char *id, const struct agx_docker_found *f,
                      size_t n)
 {

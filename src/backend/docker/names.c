@@ -43,7 +43,7 @@ const char *agx_docker_control_name(enum agx_docker_control c)
 
 /* ---- names ---- */
 
-/* In names of agents-sandbox these become "-", and everything else stays as it is. */
+/* Names of agents-sandbox: these characters become "-", all others stay. */
 static void clean_as_peer(char *name)
 {
     for (; *name; name++) {
@@ -52,7 +52,8 @@ static void clean_as_peer(char *name)
     }
 }
 
-/* What engines take in a name, without the dot, which separates our parts. True: it was clean. */
+/* The characters that engines accept in a name, except the dot, which separates our parts. True:
+ * nothing was changed. */
 static bool clean(char *name)
 {
     bool same = true;
@@ -82,7 +83,7 @@ AGX_PRINTF(1, 2) static char *print(const char *fmt, ...)
 }
 
 /* Ids have no dot: "agentix-web.db" cannot be the name of a sandbox "web.db". A companion whose
- * name had to be changed has its place behind it, or two could have the same. */
+ * name had to be changed gets its index behind it, because two could become equal. */
 static char *name_companion(bool compat, const char *id, const char *name, size_t place)
 {
     _cleanup_free_ char *part = strdup(name);
@@ -101,7 +102,7 @@ static bool fill_names(struct agx_docker_names *n, bool compat, const struct agx
 {
     const struct agx_spec *s = &sandbox->spec;
 
-    /* Nothing has to be changed of an id for either of the two: core/ident.h. */
+    /* An id is valid in both: core/ident.h. */
     n->network = print(compat ? "agbox-net-%s" : "agentix-%s", sandbox->id);
     n->primary = print(compat ? "agbox-primary-%s" : "agentix-%s", sandbox->id);
     n->companions = calloc(s->companions_len + 1, sizeof(*n->companions));
@@ -176,7 +177,7 @@ static int put_peers(json_t *labels, const struct agx_docker_tag *tag)
     bool companion = tag->component == AGX_DOCKER_COMPANION;
     int bad = put(labels, PEER_PREFIX, "sandbox-id", tag->sandbox_id);
 
-    /* Its networks are labelled as the primaries are. */
+    /* Its networks have the same label as its primaries. */
     bad |= put(labels, PEER_PREFIX, "component", companion ? "companion" : "primary");
     if (!companion)
         bad |= put(labels, PEER_PREFIX, "profile", "default");
@@ -216,7 +217,7 @@ static const char *get(const json_t *labels, const char *key)
     return agx_text(json_string_value(json_object_get(labels, key)));
 }
 
-/* The place of a word in a list; `len`: it is not there. */
+/* The index of a word in a list; `len`: not found. */
 static size_t find(const char *const *words, size_t len, const char *word)
 {
     size_t i = 0;

@@ -1,12 +1,12 @@
 /*
- * op_delete.c: nothing of a sandbox is left.
+ * op_delete.c: removes everything of a sandbox.
  *
  *     LIST --> STOP --> REMOVE --> NETWORKS --> FENCE --> done
  *      ^                   |           |
- *      +----- PAUSE <------+-----------+   something would not go: look again, a few times
+ *      +----- PAUSE <------+-----------+   something could not be removed: look again, a few times
  *
- * What is listed by our labels is removed, by id; a name is never enough. The order keeps the
- * isolation until the last process is gone.
+ * Whatever is listed by our labels is removed, by id; a name is never enough. This order keeps the
+ * isolation until the last process has ended.
  */
 #include "backend/docker/census.h"
 #include "backend/docker/guard.h"
@@ -31,12 +31,12 @@ enum {
 struct removal {
     struct agx_step step;
     char *id;
-    char *ready; /* the network that was kept ready for it, or NULL */
+    char *ready; /* the spare network that it took, or NULL */
     uint64_t grace_ms;
     agx_done_fn done;
     void *user;
     struct agx_docker_census found;
-    struct agx_error *last; /* why something would not go, in this round */
+    struct agx_error *last; /* why something could not be removed in this round */
     unsigned rounds;
     struct agx_fence_op *fence_op;
 };
@@ -104,7 +104,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(&m->step, r, REMOVE_CONTAINERS, err);
 }
 
-/* It would not go: in the next round it may. */
+/* It could not be removed; the next round may succeed. */
 static void remember(struct removal *m, struct agx_error *error)
 {
     if (error && error->code == AGX_NOT_FOUND)
@@ -149,7 +149,7 @@ static int enter_containers(struct agx_op *op, struct agx_error **err)
 static int enter_networks(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);
-    int r = m->last ? 0 : remove_all(m, true, err); /* a network in use would not go */
+    int r = m->last ? 0 : remove_all(m, true, err); /* a network in use cannot be removed */
 
     if (r == 0 && !m->last && m->ready)
         r = agx_docker_ask(&m->step,
@@ -178,7 +178,7 @@ static void on_unfenced(void *user, struct agx_error *error)
     agx_step_arrive(&m->step);
 }
 
-/* All is gone but the rules; or something would not go. */
+/* Everything is gone except the rules; or something could not be removed. */
 static int enter_fence(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);

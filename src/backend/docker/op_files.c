@@ -1,9 +1,9 @@
 /*
- * op_files.c: files of builtin tools, for whom the image says that commands run as, uploaded behind
- * the spec's copies.
+ * op_files.c: uploads the files of builtin tools, for the user that commands run as, after the
+ * spec's copies.
  *
- * Whose they are the image's passwd says. The engine hands it out of the container that was made
- * and not started, as a tar of one file: somebody else's bytes.
+ * The owner comes from the image's passwd. The engine returns it from the container that was made
+ * and not started, as a tar of one file: untrusted bytes.
  */
 #include "backend/docker/op_up.h"
 
@@ -11,10 +11,10 @@
 
 #include "base/banned.h"
 
-/* A tar's header, as far as it is read here. */
+/* The part of a tar header that is read here. */
 enum { HEAD_BYTES = 512, SIZE_AT = 124, SIZE_DIGITS = 11, TYPE_AT = 156 };
 
-/* The first file of a tar; empty when it is no plain file, or cut. */
+/* The first file of a tar; empty when it is not a regular file, or is cut. */
 static struct agx_str first_file(struct agx_str tar)
 {
     const struct agx_str none = { 0 };
@@ -90,7 +90,7 @@ static int pack(struct agx_docker_up *up, struct agx_str passwd, struct agx_erro
 static int ask_passwd(struct agx_docker_up *up, const char *path, size_t hops,
                       struct agx_error **err);
 
-/* A link counts as what it leads to. 1: that is asked for. */
+/* A link counts as its target. 1: that was requested. */
 static int follow(struct agx_docker_up *up, size_t hops, const struct agx_docker_answer *answer,
                   struct agx_error **err)
 {
@@ -104,7 +104,7 @@ static int follow(struct agx_docker_up *up, size_t hops, const struct agx_docker
     return r < 0 ? r : 1;
 }
 
-/* An image without such a file has users by number. */
+/* An image without such a file only has numeric users. */
 static void on_passwd(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {

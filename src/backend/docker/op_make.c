@@ -1,8 +1,8 @@
 /*
- * op_make.c: the containers and the network of a new sandbox, made side by side; and their undoing.
+ * op_make.c: makes the containers and the network of a new sandbox in parallel; and their undo.
  *
- * The engine takes the container before its network is there: only the start needs it. So each
- * container goes its own way from image to container, beside the network and its isolation.
+ * The engine accepts a container before its network exists: only the start needs it. So each
+ * container is made independently, in parallel with the network and its firewall rules.
  */
 #include "backend/docker/op_up.h"
 
@@ -28,8 +28,8 @@ static void on_cleaned(void *user, struct agx_error *error)
     agx_step_arrive(&up->task.step);
 }
 
-/* A network that was kept ready goes too, whether a container was made for it or not: the engine
- * may still be about to make one. */
+/* A spare network that was taken is removed too, whether a container was made for it or not: the
+ * engine may still be about to make one. */
 static void begin_removal(struct agx_docker_up *up, uint64_t deadline_ms, agx_done_fn done)
 {
     struct agx_step *s = &up->task.step;
@@ -68,7 +68,7 @@ int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(s, r, UP_NAMES, err);
 }
 
-/* What the engine says of what a request of another time has made, or has taken away. */
+/* The engine's messages when an earlier request has made, or removed, something in the meantime. */
 static bool is_late(const struct agx_docker_up *up, const struct agx_error *error)
 {
     static const char *const texts[] = { "is ambiguous", "No such container",
@@ -115,7 +115,7 @@ bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error
 
 /* ---- the network ---- */
 
-/* Somebody is quicker than us, or the engine knows ranges that the host does not show. */
+/* Another program was faster, or the engine knows ranges that the host does not show. */
 static bool is_overlap(const struct agx_error *error)
 {
     char text[AGX_FAILURE_TEXT_MAX];
@@ -123,7 +123,7 @@ static bool is_overlap(const struct agx_error *error)
     return error && strstr(agx_error_format(error, text, sizeof(text)), "overlaps");
 }
 
-/* A network of that name: ours, of a create that was cut off, or somebody else's. */
+/* There is a network of that name: ours, from an interrupted create, or a foreign one. */
 static void on_other_network(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
                              struct agx_error *error)
 {
@@ -189,7 +189,7 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
     char subnet[AGX_SUBNET_TEXT];
     int r = agx_docker_net_plan(agx_docker_by(s), &up->net, subnet, err);
 
-    if (agx_docker_ready_is(up->names.network)) /* of a resume: it was, and was pruned */
+    if (agx_docker_ready_is(up->names.network)) /* of a resume: a spare that it used was pruned */
         (void)snprintf(up->net.name, sizeof(up->net.name), "%s", up->names.network);
     if (r == 0)
         r = agx_docker_body_network(&agx_docker_by(s)->maker, &up->task.sandbox, up->names.network,
@@ -207,7 +207,7 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
         err);
 }
 
-/* One that is kept ready stands and is fenced; what is said of a list of egress is not. */
+/* A spare exists and is in the firewall, but its label has no egress list. */
 static int get_network(struct agx_docker_up *up, struct agx_error **err)
 {
     if (up->task.sandbox.spec.network == AGX_NETWORK_NAT &&
@@ -231,8 +231,8 @@ static const char *part_name(const struct agx_docker_up *up, size_t part)
     return part == 0 ? up->names.primary : up->names.companions[part - 1];
 }
 
-/* Its name is taken: by something foreign, which stays; or by what a create before this one left,
- * maybe one that the engine has not even finished. */
+/* Its name is taken: by a foreign container, which stays; or by one of an earlier create, which the
+ * engine may still be making. */
 static void on_other_container(struct agx_step *s, size_t part,
                                const struct agx_docker_answer *answer, struct agx_error *error)
 {
@@ -362,7 +362,8 @@ static void on_planned(void *user, struct agx_shown *shown, struct agx_error *er
     agx_step_arrive(s);
 }
 
-/* Who writes to mounts: of an image of agents-sandbox, the user that its entrypoint makes. */
+/* The user that writes to mounts: for an image of agents-sandbox, the one that its entrypoint
+ * makes. */
 static void plan_primary(struct agx_docker_up *up)
 {
     const struct agx_docker *d = agx_docker_by(&up->task.step);
@@ -400,7 +401,7 @@ static void on_image(void *user, struct agx_docker_image *image, struct agx_erro
         else
             make_container(up, part);
     }
-    agx_step_fail(s, &error); /* of a companion too */
+    agx_step_fail(s, &error); /* also for a companion */
     agx_step_arrive(s);
 }
 

@@ -1,4 +1,4 @@
-/* op_names.c: the state of a create in which the names of its egress list are asked for. */
+/* op_names.c: the state of a create that resolves the names of its egress list. */
 #include "backend/docker/op_up.h"
 
 #include "backend/docker/guard.h"
@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-/* The list with these entries behind it. */
+/* Appends these entries to the list. */
 static int extend(char **list, const struct agx_words *entries, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_DOCKER_EGRESS_TEXT);
@@ -26,7 +26,7 @@ static int extend(char **list, const struct agx_words *entries, struct agx_error
     return 0;
 }
 
-/* Also when some are not known yet: those have no place in the hosts file. */
+/* Also when some names are unresolved: those are not in the hosts file. */
 static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 {
     _cleanup_(agx_words_done) struct agx_words entries = { 0 };

@@ -1,4 +1,4 @@
-/* op_part.c: a container of a sandbox that is brought up, in messages. */
+/* op_part.c: the containers of a sandbox that is brought up, in messages. */
 #include "backend/docker/op_up.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ char *agx_docker_part_title(const struct agx_docker_up *up, size_t part, char *o
     return out;
 }
 
-/* What the engine says of fields that it cannot give, with the field's name: true, it was that. */
+/* Adds the field's name to an engine's message about an unsupported field: true, it was one. */
 static bool clarify(struct agx_error **error)
 {
     static const struct {
@@ -40,8 +40,8 @@ static bool clarify(struct agx_error **error)
     return false;
 }
 
-/* "failed to create container with port bindings [8080->80/tcp, ...]: ", as programs that know
- * agents-sandbox look for it: which of them was in the way, only the engine's words say. */
+/* "failed to create container with port bindings [8080->80/tcp, ...]: ", which programs for
+ * agents-sandbox look for: which port was taken, only the engine's message says. */
 static void name_ports(const struct agx_spec *spec, struct agx_error **error)
 {
     static const char *const protocols[] = { "tcp", "udp", "sctp" };

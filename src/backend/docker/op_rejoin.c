@@ -1,7 +1,8 @@
 /*
- * op_rejoin.c: containers of a stopped sandbox whose network was pruned, put into the new one.
+ * op_rejoin.c: connects the containers of a stopped sandbox, whose network was pruned, to a new
+ * one.
  *
- * They know their network by its id; by its name they are taken out of it and put back.
+ * They refer to their network by its id; by its name they are disconnected and connected again.
  */
 #include "backend/docker/op_up.h"
 
@@ -36,7 +37,7 @@ static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
         err);
 }
 
-/* That it was in no such network is no matter. */
+/* An error because it was not in such a network does not matter. */
 static void on_left(struct agx_step *s, size_t part, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {

@@ -1,5 +1,5 @@
 /*
- * op_stop.c: stop, and halt, which also takes it that there is nothing.
+ * op_stop.c: stop and halt; halt also succeeds when there is nothing.
  *
  *     LIST --> STOP --> SETTLE --> done
  */
@@ -50,7 +50,7 @@ static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_a
     agx_step_fail(s, &error);
 }
 
-/* Side by side, also those that stand: one may be about to start again by itself. */
+/* In parallel, even containers that are stopped: one may be about to restart by itself. */
 static int enter_stop(struct agx_op *op, struct agx_error **err)
 {
     struct stop_op *x = stop_of(op);

@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* Told now: nothing of it follows. */
+/* Reported now: nothing more follows for it. */
 static void tell_companion(struct agx_docker_up *up, size_t part, struct agx_error *error)
 {
     const struct agx_task *t = &up->task;
@@ -30,7 +30,7 @@ static void take_found(struct agx_docker_up *up)
         size_t part = f->component == AGX_DOCKER_PRIMARY ? 0 : f->companion + 1;
 
         if (part >= up->n_parts || up->parts[part].id)
-            continue; /* of another spec: a delete removes it */
+            continue; /* from another spec: a delete removes it */
         if (part == 0 && agx_docker_ready_is(f->network)) {
             free(up->names.network);
             up->names.network = AGX_TAKE_PTR(f->network);
@@ -40,13 +40,13 @@ static void take_found(struct agx_docker_up *up)
     }
 }
 
-/* It was started, so it is complete; and nobody is about to remove it. */
+/* It was started, so it is complete; and it is not being removed. */
 static bool is_whole(enum agx_docker_status s)
 {
     return s != AGX_DOCKER_CREATED && s != AGX_DOCKER_REMOVING && s != AGX_DOCKER_DEAD;
 }
 
-/* What a create finds and is not whole is made again. */
+/* A create that finds an incomplete container makes it again. */
 static unsigned after_scan(struct agx_docker_up *up, struct agx_error **err)
 {
     const struct agx_docker_found *primary = agx_docker_census_primary(&up->found);
@@ -122,7 +122,7 @@ void agx_docker_up_fence(struct agx_docker_up *up)
     agx_step_fail(s, &error);
 }
 
-/* The network's list has the addresses too that stand in the sandbox's hosts file. */
+/* The network's list also has the addresses that are in the sandbox's hosts file. */
 static int take_list(struct agx_docker_up *up, const json_t *network, struct agx_error **err)
 {
     struct agx_docker_tag of;
@@ -133,7 +133,7 @@ static int take_list(struct agx_docker_up *up, const json_t *network, struct agx
                                 json_object_get(network, "Labels"), &of) ||
         !of.egress)
         return 0;
-    list = agx_str_dup(agx_str_from(of.egress)); /* also one without entries */
+    list = agx_str_dup(agx_str_from(of.egress)); /* also a list without entries */
     if (!list)
         return agx_error_no_memory(err);
     free(up->egress);
@@ -149,14 +149,15 @@ static void on_network(struct agx_step *s, size_t tag, const struct agx_docker_a
     (void)tag;
     if (agx_docker_up_part_twins(up, &error))
         return;
-    if (error && error->code == AGX_NOT_FOUND) { /* whoever prunes takes those of stopped ones */
+    if (error && error->code == AGX_NOT_FOUND) { /* prune removes the networks of stopped
+                                                  * containers */
         agx_error_freep(&error);
         s->then = UP_REJOIN;
         agx_docker_up_make_network(up);
         return;
     }
     if (!error && !agx_docker_by(s)->fence)
-        return; /* it is there, and that was all */
+        return; /* it exists, which is all that was needed */
     if (!error)
         (void)!agx_docker_net_parse(&up->net, answer->json, &error);
     if (!error)
@@ -215,14 +216,14 @@ static int start_part(struct agx_docker_up *up, size_t part, struct agx_error **
         err);
 }
 
-/* All side by side. */
+/* All in parallel. */
 static int enter_start(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
     struct agx_docker_up *up = agx_docker_up_of(s);
     int r = 0;
 
-    /* Nothing of an init before this start is to be heard any more. */
+    /* Messages of an init from before this start are ignored from here on. */
     if (up->box->state == AGX_DOCKER_BOX_UP && !agx_docker_status_runs(up->parts[0].status))
         agx_docker_box_down(up->box, NULL);
     for (size_t i = 0; r == 0 && i < up->n_parts; i++)
@@ -260,7 +261,7 @@ static struct agx_error *ended_at_once(const struct agx_docker_up *up, const jso
     return e;
 }
 
-/* True: the engine may say something else soon. */
+/* True: the engine's answer may change soon. */
 static bool may_change(const struct agx_docker_up *up, enum agx_docker_status status, int r)
 {
     return (status == AGX_DOCKER_RESTARTING || r == -AGX_NOT_FOUND) &&
@@ -279,7 +280,7 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
     (void)tag;
     if (agx_docker_up_again(up, &error))
         return;
-    if (up->box->comparing) { /* it says why it ends */
+    if (up->box->comparing) { /* it reports why it ends */
         agx_error_freep(&error);
         agx_step_pause(s, AGX_DOCKER_READY_MS);
         s->then = UP_REACH;
@@ -301,7 +302,7 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
     agx_step_fail(s, &error);
 }
 
-/* Until init answers, the primary is looked at again and again: it may have ended. */
+/* Until init answers, the primary is inspected periodically: it may have ended. */
 static int enter_reach(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
@@ -393,10 +394,10 @@ static void on_quiet(struct agx_step *s, size_t part, const struct agx_docker_an
     (void)s;
     (void)part;
     (void)answer;
-    agx_error_free(error); /* the resume's own failure is told */
+    agx_error_free(error); /* the resume's own failure is reported */
 }
 
-/* What it started does not run on without the rest. */
+/* What it started must not run on without the rest. */
 static int stop_started(struct agx_docker_up *up, struct agx_error **err)
 {
     int r = 0;

@@ -1,4 +1,4 @@
-/* op_up.h: the operation that brings a sandbox up, which op_up.c and op_make.c share. */
+/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and op_make.c. */
 #ifndef AGX_BACKEND_DOCKER_OP_UP_H
 #define AGX_BACKEND_DOCKER_OP_UP_H
 
@@ -7,7 +7,7 @@
 #include "backend/docker/isolate.h"
 
 /*
- *   resume, revive, and a create of what was started before:
+ *   resume, revive, and a create of a sandbox that was started before:
  *
  *     SCAN --> FENCE --> START --> REACH --> done      (a resume that fails: UNDO, what it started
  *                |         ^                            is stopped)
@@ -21,7 +21,7 @@
  *                                      |       |           |         |
  *                                      +-------+-----------+---------+--> UNDO --> done
  *
- * Copies come before the first start, so a primary that was ever started is complete.
+ * Copies are made before the first start, so a primary that was ever started is complete.
  */
 enum {
     UP_DONE = AGX_OP_DONE,
@@ -38,14 +38,14 @@ enum {
     UP_UNDO,
 };
 
-/* One container: the primary is the first, companions follow in the order of the spec. */
+/* One container: the primary comes first, companions follow in the order of the spec. */
 struct agx_docker_part {
     struct agx_docker_up *up;
-    char *id; /* NULL: not there */
+    char *id; /* NULL: does not exist */
     enum agx_docker_status status;
-    struct agx_docker_want *want;  /* its image, while it is looked for */
-    struct agx_docker_image image; /* of one that is made */
-    struct agx_error *failed;      /* of a companion, until it is told */
+    struct agx_docker_want *want;  /* its image, during the search */
+    struct agx_docker_image image; /* for a container that is made */
+    struct agx_error *failed;      /* why a companion failed, until it is reported */
 };
 
 struct agx_docker_up {
@@ -55,25 +55,25 @@ struct agx_docker_up {
     struct agx_docker_part *parts;
     size_t n_parts;
     struct agx_docker_census found;
-    bool makes;      /* it is being made: a failure is undone */
-    unsigned rounds; /* that found a name taken */
+    bool makes;      /* it is being created: a failure is undone */
+    unsigned rounds; /* tries that found a name taken */
     struct agx_shown_job *plan;
     struct agx_shown shown;
     struct agx_step *removal;
     struct agx_docker_net net;
-    char *egress; /* the spec's list, with addresses that its names had; NULL: none */
+    char *egress;                /* the spec's list, with the addresses of its names; NULL: none */
     struct agx_resolve *resolve; /* while NAMES waits for it */
     bool resolved;
     struct agx_words hosts; /* names and addresses for its hosts file */
     unsigned net_tries;
     struct agx_docker_fencing *fencing;
-    size_t copy; /* which of the spec's copies is being made */
+    size_t copy; /* index of the current copy of the spec */
     enum agx_copies_target copy_target;
     struct agx_copies *copies;
-    struct agx_buf tar; /* of the tools' files, while it is uploaded */
+    struct agx_buf tar; /* the tools' files, while they are uploaded */
     size_t tar_at;
     uint64_t reach_until_ms;
-    bool looked; /* since its main process was let go */
+    bool looked; /* since its main process was started */
 };
 
 static inline struct agx_docker_up *agx_docker_up_of(struct agx_step *s)
@@ -81,13 +81,13 @@ static inline struct agx_docker_up *agx_docker_up_of(struct agx_step *s)
     return container_of(agx_task_of(s), struct agx_docker_up, task);
 }
 
-/* How a part is called in messages: "sandbox 'web-1'", "companion 'db'". Returns `out`. */
+/* The name of a part in messages: "sandbox 'web-1'", "companion 'db'". Returns `out`. */
 char *agx_docker_part_title(const struct agx_docker_up *up, size_t part, char *out, size_t size);
 
-/* A part cannot be: the primary fails the operation, a companion is reported. Takes the error. */
+/* A part failed: a primary fails the operation, a companion is reported. Takes the error. */
 void agx_docker_part_fail(struct agx_docker_up *up, size_t part, struct agx_error *error);
 
-/* The network stands; it is fenced before anything starts. */
+/* The network exists; it is added to the firewall before anything starts. */
 void agx_docker_up_fence(struct agx_docker_up *up);
 
 /* op_names.c */
@@ -101,26 +101,27 @@ int agx_docker_up_enter_make(struct agx_op *op, struct agx_error **err);
 void agx_docker_up_unmake(struct agx_docker_up *up);
 /* op_rejoin.c */
 int agx_docker_up_enter_rejoin(struct agx_op *op, struct agx_error **err);
-/* Begins to make the network, which is fenced then. */
+/* Begins to make the network, which is then added to the firewall. */
 void agx_docker_up_make_network(struct agx_docker_up *up);
 /*
- * What an earlier daemon had asked for when it died may be done after we have looked. Names of
- * networks are not unique: a second one may come. A container that it removed, because it was
- * half-made, may go when we have found it started. And a network that was kept ready may have been
- * pruned. True: it is a create, and the error, which is taken then, says so: all is made again.
+ * Requests of an earlier daemon may be carried out after we looked at the engine. Network names are
+ * not unique: a second one may appear. A half-made container that it removed may disappear after we
+ * have found it started. And a spare network may have been pruned. True: this is a create, and the
+ * error, which is then taken, means such a case: all is made again.
  */
 bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error);
-/* There are two networks of its name, of which one is in use or none. True: the error, which is
- * taken then, says so, and FENCE follows again when only one is left. */
+/* There are two networks of its name, of which at most one is in use. True: the error, which is
+ * then taken, means that, and FENCE follows again when only one is left. */
 bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error);
-/* op_files.c: a state's: the files of builtin tools are put into the primary, which was made. */
+/* op_files.c: a state's: uploads the files of builtin tools into the new primary. */
 int agx_docker_up_give_files(struct agx_docker_up *up, struct agx_error **err) AGX_MUST_CHECK;
-/* Bits of a file's mode as the engine's language counts them. */
+/* File mode bits in Go's encoding, which the engine uses. */
 #define AGX_GO_MODE_DIR (INT64_C(1) << 31)
 #define AGX_GO_MODE_SYMLINK (INT64_C(1) << 27)
 
 /* copy.c */
-/* What the engine says of a path, in a header with base64 of JSON: name, size, mode, linkTarget. */
+/* Parses the engine's description of a path, a header with base64 of JSON: name, size, mode,
+ * linkTarget. */
 int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret_mode,
                             char **ret_link, struct agx_error **err) AGX_MUST_CHECK;
 int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err);

@@ -1,11 +1,11 @@
 /*
- * pull.c: images that are wanted.
+ * pull.c: images that are requested.
  *
  *     LOOK --there--------------------------------------------> told
  *      |                                                         ^
  *      +--404--> CREDENTIALS --> PULL --ended--> LOOK_AGAIN -----+
  *
- * Every failure is told at once. One image is one `pull`, whoever wants it (image/wanted.h).
+ * Every failure is reported at once. All requests for one image share one `pull` (image/wanted.h).
  */
 #include "backend/docker/pull.h"
 
@@ -22,13 +22,13 @@ enum pull_state { PULL_LOOK, PULL_CREDENTIALS, PULL_PULL, PULL_LOOK_AGAIN };
 
 struct pull {
     struct agx_docker_puller *puller;
-    struct agx_wanted wanted; /* its key is the one form of the name */
+    struct agx_wanted wanted; /* its key is the canonical name */
     struct agx_imageref ref;
-    char *image; /* as it was first asked for */
+    char *image; /* as it was first requested */
     enum pull_state state;
     struct agx_docker_call *call;
     struct agx_credentials_lookup *lookup;
-    struct agx_error *unknown; /* why there are no credentials; NULL: none were meant to be */
+    struct agx_error *unknown; /* why there are no credentials; NULL: none are needed */
     struct agx_error *error;   /* in the stream */
     struct agx_docker_layers layers;
 };
@@ -89,14 +89,14 @@ static void tell_end(struct agx_want *want, void *context)
     agx_docker_image_done(&image);
 }
 
-/* Tells all; takes `error`. The pull is gone afterwards. */
+/* Reports to all requests; takes `error`. The pull is gone afterwards. */
 static void finish(struct pull *p, const json_t *inspect, struct agx_error *error)
 {
     agx_wanted_end(&p->wanted, tell_end, &(struct ending){ inspect, error });
     agx_error_free(error);
 }
 
-/* A refusal may be because of the credentials that we do not have. */
+/* A refusal may be due to the credentials that we do not have. */
 static void finish_pull(struct pull *p, struct agx_error *error)
 {
     char why[500];
@@ -119,7 +119,7 @@ static void tell_progress(struct pull *p)
 
 /* ---- the pull ---- */
 
-/* Words of a registry that mean one thing only. */
+/* Messages of a registry that have only one meaning. */
 static enum agx_code code_of(const char *message)
 {
     static const struct {
@@ -261,7 +261,7 @@ static void look(struct pull *p)
 
 /* ---- who wants ---- */
 
-/* A new pull whose look is under way. Takes the name and its one form on success. */
+/* A new pull whose look is in progress. Takes the name and its canonical form on success. */
 static int pull_new(struct agx_docker_puller *puller, const char *image, struct agx_imageref *ref,
                     char **take_key, struct pull **ret_pull, struct agx_error **err)
 {

@@ -1,12 +1,12 @@
 /*
- * pull.h: sees to it that an image is on the engine, and says what is in it.
+ * pull.h: makes sure that an image is on the engine, and reads its configuration.
  *
  *     agx_docker_puller_open(engine, &config, &puller, err);
  *     agx_docker_ensure(puller, "python:3.11", &ops, user, &want, err);   ops->done follows, once
  *     agx_docker_ensure_cancel(want);                                     or it does not
  *
- * An image that is there is never pulled again. Those who want the same one share one pull, which
- * ends early when the last of them cancels. Loop thread only.
+ * An image that exists is never pulled again. Requests for the same image share one pull, which
+ * ends early when the last of them is cancelled. Loop thread only.
  */
 #ifndef AGX_BACKEND_DOCKER_PULL_H
 #define AGX_BACKEND_DOCKER_PULL_H
@@ -19,16 +19,17 @@ struct agx_docker_puller;
 struct agx_docker_want;
 
 struct agx_docker_ensure_ops {
-    /* A pull goes on: at its start, and then every AGX_DOCKER_PROGRESS_MS at most. May be NULL. */
+    /* Progress of a pull: at its start, and then every AGX_DOCKER_PROGRESS_MS at most. May be
+     * NULL. */
     void (*progress)(void *user, const struct agx_pull *p);
-    /* Once. The callee may move *image out (and init it again); what is left is freed. NULL with an
+    /* Once. The callee may move *image out (and init it again); the rest is freed. NULL with an
      * error, which the callee owns. */
     void (*done)(void *user, struct agx_docker_image *image, struct agx_error *error);
 };
 
 struct agx_docker_puller_config {
     const struct agx_docker_env *env; /* for credentials; copied; NULL: none are used */
-    uint64_t quiet_ms;                /* a pull without news for so long is given up */
+    uint64_t quiet_ms;                /* a pull without news for this long is given up */
 };
 #define AGX_DOCKER_PULLER_CONFIG_INIT                                                              \
     {                                                                                              \
@@ -40,15 +41,16 @@ int agx_docker_puller_open(struct agx_docker_engine *e,
                            struct agx_docker_puller **ret_puller,
                            struct agx_error **err) AGX_MUST_CHECK;
 
-/* Before the engine is closed: ends all pulls without a callback. Returns NULL and accepts it. */
+/* Call it before the engine is closed: ends all pulls without a callback. Accepts and returns
+ * NULL. */
 struct agx_docker_puller *agx_docker_puller_close(struct agx_docker_puller *p);
 
-/* -AGX_INVALID_ARGUMENT for text that names no image. */
+/* -AGX_INVALID_ARGUMENT for text that does not name an image. */
 int agx_docker_ensure(struct agx_docker_puller *p, const char *image,
                       const struct agx_docker_ensure_ops *ops, void *user,
                       struct agx_docker_want **ret_want, struct agx_error **err) AGX_MUST_CHECK;
 
-/* No callback comes any more and `want` is dead. Accepts NULL. */
+/* No callback comes any more, and `want` is invalid. Accepts NULL. */
 void agx_docker_ensure_cancel(struct agx_docker_want *want);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * ready.c: keeps networks ready, one step for the backend's whole life.
+ * ready.c: keeps spare networks, in one operation for the backend's whole life.
  *
  *     LIST --> SWEEP --> MAKE --> FENCE --> MAKE ... --> REST --> MAKE
  *                          |        |                     ^
  *                          +--------+-- a failure --------+   for a while
  *
- * Made one after the other, and only some time after one was taken: the create that took it has the
- * engine for itself.
+ * Spares are made one after the other, and only some time after one was taken: the create that took
+ * it gets the engine for itself.
  */
 #include "backend/docker/ready.h"
 
@@ -24,11 +24,11 @@ enum { READY_DONE = AGX_OP_DONE, READY_LIST, READY_SWEEP, READY_MAKE, READY_FENC
 
 struct agx_docker_ready {
     struct agx_step step;
-    json_t *networks, *containers;      /* the lists of the beginning */
+    json_t *networks, *containers;      /* the lists of the sweep */
     struct agx_docker_net making;       /* the one that is being made */
     struct agx_docker_fencing *fencing; /* of it */
     bool failed;                        /* the last one could not be made */
-    bool resting;                       /* for a take */
+    bool resting;                       /* until one is taken */
     size_t len;
     struct agx_docker_net items[]; /* room for networks_ready */
 };
@@ -51,12 +51,12 @@ static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_an
     struct agx_docker_ready *x = ready_of(s);
 
     if (error)
-        agx_error_free(error); /* then nothing is swept this time */
+        agx_error_free(error); /* nothing is swept this time */
     else
         *(tag == 0 ? &x->networks : &x->containers) = json_incref(answer->json);
 }
 
-/* All containers, whoever made them: one of another could be on a network of ours. */
+/* All containers, whoever made them: a foreign one could be on our network. */
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
     struct agx_step *s = agx_step_of(op);
@@ -207,7 +207,7 @@ static void on_fenced(void *user, struct agx_error *error)
 
     x->fencing = NULL;
     if (error)
-        put_off(&x->step, error); /* nobody gets it; the next daemon removes it */
+        put_off(&x->step, error); /* it is not used; the next daemon removes it */
     else
         x->items[x->len++] = x->making;
     agx_step_arrive(&x->step);

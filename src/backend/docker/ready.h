@@ -1,10 +1,10 @@
 /*
- * ready.h: networks that are made before a sandbox needs one.
+ * ready.h: spare networks, made before a sandbox needs one.
  *
- * To make a network is a good part of what a create takes. A few are kept, each with its isolation,
- * and a create takes one of them. An engine cannot name a network anew, nor label it: it keeps its
- * own name, and whose it is follows from the container that was made for it. So one without a
- * container is nobody's; a daemon that starts removes those and makes new ones.
+ * Making a network takes a good part of a create. A few spares are kept, each with its firewall
+ * rules, and a create takes one of them. An engine cannot rename or relabel a network: it keeps its
+ * name, and it belongs to the sandbox whose container was made for it. So one without a container
+ * has no owner; a daemon that starts removes those and makes new ones.
  */
 #ifndef AGX_BACKEND_DOCKER_READY_H
 #define AGX_BACKEND_DOCKER_READY_H
@@ -13,14 +13,14 @@
 
 struct agx_docker_ready;
 
-/* The engine answers, and the fence knows what is there: sees to it that `networks_ready` of them
- * are kept. Every time but the first it does nothing. */
+/* The engine answers, and the firewall knows all networks: starts to keep `networks_ready` spares.
+ * Only the first call has an effect. */
 void agx_docker_ready_begin(struct agx_docker *d);
 
-/* True: *ret is the caller's, and stands in the fence under its name. */
+/* True: *ret is the caller's, and is in the firewall under its name. */
 bool agx_docker_ready_take(struct agx_docker *d, struct agx_docker_net *ret);
 
-/* A network of that name was kept ready once. No sandbox has a name like it. */
+/* A network of that name was once a spare. No sandbox has such a name. */
 bool agx_docker_ready_is(const char *network);
 
 #endif

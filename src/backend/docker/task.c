@@ -1,4 +1,4 @@
-/* task.c: what the daemon asks for, the operation that does it, and what it hears of its box. */
+/* task.c: sandbox operations, and the news of their box. */
 #include "backend/docker/docker_internal.h"
 
 #include "backend/docker/after.h"
@@ -15,7 +15,7 @@ void agx_docker_task_hear(struct agx_task *t, struct agx_error *error)
 
 /* ---- the end of init ---- */
 
-/* A sandbox that was stopped has told how its commands ended, and we wait until that is read. */
+/* A sandbox that was stopped has reported the ends of its commands; waits until that is read. */
 int agx_docker_task_settle(struct agx_task *t, unsigned then)
 {
     if (agx_docker_box_of(t)->state == AGX_DOCKER_BOX_UP)

@@ -1,5 +1,5 @@
 /*
- * twins.c: removes second networks.
+ * twins.c: removes duplicate networks.
  *
  *     LIST --> REMOVE --> done
  */
@@ -16,7 +16,7 @@ enum { TWINS_DONE = AGX_OP_DONE, TWINS_LIST, TWINS_REMOVE };
 struct twins {
     struct agx_step step;
     char *id;
-    const struct agx_task *task; /* not read, only compared */
+    const struct agx_task *task; /* only compared, never dereferenced */
     agx_done_fn done;
     void *user;
     struct agx_docker_census found;
@@ -44,7 +44,7 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
     return agx_step_wait(s, r, TWINS_REMOVE, err);
 }
 
-/* A container of it is in this network, or will be when it is started. */
+/* A container of the sandbox is in this network, or will be when it is started. */
 static bool is_used(const struct agx_docker_census *c, const char *network)
 {
     for (size_t i = 0; i < c->len; i++) {
@@ -54,7 +54,7 @@ static bool is_used(const struct agx_docker_census *c, const char *network)
     return false;
 }
 
-/* The network that stays where none is in use; NULL: there is one that is. */
+/* The network to keep when none is in use; NULL: one is in use. */
 static const char *spared(const struct agx_docker_census *c)
 {
     const char *first = NULL;
@@ -69,7 +69,7 @@ static const char *spared(const struct agx_docker_census *c)
     return first;
 }
 
-/* One that is gone, or that somebody uses after all, is no matter. */
+/* A network that is gone, or is in use after all, does not matter. */
 static void on_removed(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {

@@ -1,18 +1,18 @@
 /*
- * twins.h: second networks of a sandbox.
+ * twins.h: duplicate networks of a sandbox.
  *
- * A daemon that is killed leaves requests behind that the engine has not done yet, and names of
- * networks are not unique: the network that it asked for may come when the next daemon has made
- * another. Nobody uses it, but by its name neither can be found any more.
+ * A daemon that is killed leaves requests behind that the engine has not carried out, and network
+ * names are not unique: the network that it requested may appear after the next daemon has made
+ * another. It is not used, but neither can then be found by name.
  */
 #ifndef AGX_BACKEND_DOCKER_TWINS_H
 #define AGX_BACKEND_DOCKER_TWINS_H
 
 #include "backend/docker/docker_internal.h"
 
-/* Removes the networks of a sandbox that no container of it is in, all but one where none is in
- * use. Nothing is removed while a task other than `task` (NULL: any) is under way, which may be
- * about to use one. `done` (may be NULL: a failure is logged) follows once. */
+/* Removes the networks of a sandbox that none of its containers uses, but keeps one if none is in
+ * use. Nothing is removed during an operation other than `task` (NULL: any), which may be about to
+ * use one. `done` (may be NULL: a failure is logged) follows once. */
 struct agx_step *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
                                          const struct agx_task *task, agx_done_fn done, void *user);
 

@@ -1,10 +1,10 @@
 /*
- * use.c: what a sandbox uses, and each of its companions, as the engine counts it.
+ * use.c: resource usage of a sandbox and of each of its companions, from the engine's figures.
  *
  *     LIST --> ASK --> done
  *
- * Two questions for each container, side by side: its statistics while it runs, and the size of
- * what it wrote. A container that is gone by then is left out.
+ * Two queries for each container, in parallel: its statistics while it runs, and the size of its
+ * writable layer. A container that is gone by then is left out.
  */
 #include "backend/docker/census.h"
 #include "backend/docker/use_json.h"
@@ -16,7 +16,7 @@
 enum { USE_DONE = AGX_OP_DONE, USE_LIST, USE_ASK };
 
 struct limits {
-    int64_t memory, disk; /* 0: none */
+    int64_t memory, disk; /* 0: no limit */
 };
 
 struct using
@@ -26,7 +26,7 @@ struct using
     size_t n_limits;
     agx_backend_use_fn use;
     struct agx_docker_census found;
-    struct agx_use *uses; /* of each that was found */
+    struct agx_use *uses; /* of each container that was found */
 };
 
 static struct using *using_of(struct agx_step *s)
@@ -58,8 +58,8 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
 
 /* ---- asking ---- */
 
-/* Without: the container is gone, or the engine cannot say. Whether it can be reached at all the
- * list has shown. */
+/* NULL: the container is gone, or the engine has no figures. The list has already shown whether the
+ * engine can be reached. */
 static const json_t *figures(const struct agx_docker_answer *answer, struct agx_error *error)
 {
     const json_t *json = error ? NULL : answer->json;

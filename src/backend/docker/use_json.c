@@ -1,11 +1,11 @@
-/* use_json.c: the statistics of a container; hosts with control groups of either version. */
+/* use_json.c: parses a container's statistics; for hosts with cgroups of either version. */
 #include "backend/docker/use_json.h"
 
 #include <strings.h>
 
 #include "base/banned.h"
 
-/* A number of `object`, which may be missing like all the rest. */
+/* A number of `object`, which may be missing, as everything here. */
 static bool number_of(const json_t *object, const char *key, uint64_t *ret)
 {
     const json_t *n = json_object_get(object, key);
@@ -32,8 +32,8 @@ static void add(struct agx_use *use, enum agx_use_figure f, const json_t *object
         agx_use_set(use, f, use->figures[f] + n);
 }
 
-/* [{"op": "Read", "value": 4096}, ...], one or more for each device; the word's case depends on the
- * version of the host's control groups. */
+/* [{"op": "Read", "value": 4096}, ...], one or more for each device; upper or lower case depends on
+ * the host's cgroup version. */
 static void add_io(struct agx_use *use, const json_t *list)
 {
     const json_t *one;
@@ -50,7 +50,7 @@ static void add_io(struct agx_use *use, const json_t *list)
     }
 }
 
-/* Each by its name inside; loopback is not among them. */
+/* One entry per interface, by its name inside; loopback is not among them. */
 static void add_links(struct agx_use *use, json_t *links)
 {
     const char *name;
@@ -72,7 +72,7 @@ void agx_docker_use_stats(const json_t *stats, struct agx_use *use)
     const json_t *blkio = json_object_get(stats, "blkio_stats");
     uint64_t ns;
 
-    /* Of a container that does not run an engine sends the form without figures: all 0. */
+    /* For a stopped container an engine sends the structure without figures: all 0. */
     if (!number_of(json_object_get(cpu, "cpu_usage"), "total_usage", &ns) || ns == 0)
         return;
     agx_use_set(use, AGX_USE_CPU_NS, ns);

@@ -1,13 +1,13 @@
-/* use_json.h: figures out of what an engine says of a container. What is missing, or no number, is
- * left out. */
+/* use_json.h: resource usage from the engine's figures for a container. Missing and malformed
+ * figures are left out. */
 #ifndef AGX_BACKEND_DOCKER_USE_JSON_H
 #define AGX_BACKEND_DOCKER_USE_JSON_H
 
 #include "base/json.h"
 #include "core/use.h"
 
-/* The answer of GET /containers/<id>/stats. Limits are not taken from it: where there is none, an
- * engine tells the host's memory. */
+/* The answer of GET /containers/<id>/stats. Limits are not taken from it: without one, an engine
+ * reports the host's memory. */
 void agx_docker_use_stats(const json_t *stats, struct agx_use *use);
 
 /* The answer of GET /containers/<id>/json?size=true: its writable layer. */

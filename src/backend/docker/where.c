@@ -1,4 +1,4 @@
-/* where.c: finds the Docker Engine that is meant. */
+/* where.c: finds the engine endpoint. */
 #include "backend/docker/where.h"
 
 #include "base/fd.h"
@@ -12,10 +12,10 @@
 #include "base/banned.h"
 
 #define DEFAULT_HOST "unix:///var/run/docker.sock"
-/* libcurl wants a host in the address of a Unix socket, too. */
+/* libcurl needs a host in the URL even for a Unix socket. */
 #define SOCKET_BASE "http://docker"
 
-/* An empty variable counts as one that is not set. */
+/* An empty variable counts as not set. */
 static const char *set(const char *value)
 {
     return value && *value ? value : NULL;
@@ -47,7 +47,7 @@ void agx_docker_where_done(struct agx_docker_where *w)
     *w = (struct agx_docker_where){ 0 };
 }
 
-/* "host[:port][/path]" of TCP. An address of IPv6 stands in brackets. */
+/* "host[:port][/path]" for TCP. An IPv6 address is in brackets. */
 static int use_tcp(struct agx_docker_where *w, const char *rest, bool tls, struct agx_error **err)
 {
     struct agx_str host = { rest, strcspn(rest, "/") };
@@ -59,7 +59,8 @@ static int use_tcp(struct agx_docker_where *w, const char *rest, bool tls, struc
     if (host.len == 0)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "Docker host '%s' names no host", w->host);
     if (strcspn(rest, " \t\r\n?#@") != strlen(rest))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Docker host '%s' is no address", w->host);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Docker host '%s' is not an address",
+                             w->host);
     if (strcmp(path, "/") == 0)
         path = "";
     if (print(&w->base, "%s://%.*s%s%s", tls ? "https" : "http", AGX_STR_ARG(host), port, path) < 0)
@@ -95,7 +96,7 @@ static int use_host(struct agx_docker_where *w, const char *host, bool tls, stru
                          "Docker host '%s': only unix:// and tcp:// are supported", host);
 }
 
-/* The file in `dir` where there is one; NULL where there is none. */
+/* The file in `dir`; NULL where it does not exist. */
 static int use_file(char **slot, const char *dir, const char *name, struct agx_error **err)
 {
     if (print(slot, "%s/%s", dir, name) < 0)
@@ -116,7 +117,7 @@ static int use_certificates(struct agx_docker_where *w, const char *dir, struct 
     return 0;
 }
 
-/* A host of the environment or of our own target: its TLS is the environment's. */
+/* A host from the environment or our own target: its TLS settings come from the environment. */
 static int find_host(struct agx_docker_where *w, const char *host, const struct agx_docker_env *env,
                      struct agx_error **err)
 {
@@ -153,7 +154,7 @@ static int read_json(const char *path, json_t **ret_value, struct agx_error **er
     return agx_error_wrap(err, r, "read Docker's '%s'", path);
 }
 
-/* The context that is chosen by name; *ret_name is owned, NULL: none is. */
+/* The context that is chosen by name; *ret_name is owned, NULL: none. */
 static int find_context(const struct agx_docker_env *env, const char *config, char **ret_name,
                         struct agx_error **err)
 {

@@ -1,7 +1,7 @@
 /*
- * where.h: which Docker Engine, found as its own command line finds it.
+ * where.h: the engine endpoint, found as Docker's own command line does.
  *
- * In this order: what our target says ("unix:///run/docker.sock"), DOCKER_HOST, the context that
+ * In this order: our target ("unix:///run/docker.sock"), DOCKER_HOST, the context that
  * DOCKER_CONTEXT names, or `currentContext` of config.json, and else /var/run/docker.sock. Unix
  * sockets and TCP, plain or with TLS; ssh:// and npipe:// are refused by name.
  */
@@ -21,20 +21,20 @@ struct agx_docker_env {
     const char *api_version; /* DOCKER_API_VERSION */
     const char *home;        /* HOME */
     const char *path;        /* PATH, where credential helpers are */
-    const char *const *all;  /* the whole environment, for those; ends with NULL */
+    const char *const *all;  /* the whole environment, for the helpers; ends with NULL */
 };
 
 struct agx_docker_where {
-    char *host;                           /* as people write it: "unix:///var/run/docker.sock" */
+    char *host;                           /* as given by the user: "unix:///var/run/docker.sock" */
     char *unix_socket;                    /* its path; NULL: TCP */
     char *base;                           /* "http://engine", "https://host:2376" */
-    char *ca_file, *cert_file, *key_file; /* with TLS, those that there are */
-    bool insecure;                        /* TLS without a look at its certificate */
+    char *ca_file, *cert_file, *key_file; /* with TLS, those that exist */
+    bool insecure;                        /* TLS without verifying its certificate */
     bool is_local;                        /* a Unix socket: the engine is on this machine */
 };
 
-/* `target` is what stands behind "docker:"; NULL or empty: the environment says. *ret_where is
- * written on success only. */
+/* `target` is the text behind "docker:"; NULL or empty: from the environment. Writes *ret_where
+ * only on success. */
 int agx_docker_where_find(const char *target, const struct agx_docker_env *env,
                           struct agx_docker_where *ret_where,
                           struct agx_error **err) AGX_MUST_CHECK;
