@@ -239,12 +239,19 @@ int agx_attend_forget(struct agx_attend *a, const char *exec_id, struct agx_erro
 
 /* ---- close ---- */
 
-/* Frees all ops except one whose hook closes us: that one frees the command later. */
+static void free_all(struct agx_list *ops)
+{
+    struct agx_attend_op *op;
+
+    while ((op = AGX_LIST_TAKE(ops, struct agx_attend_op, node)))
+        agx_attend_op_free(op);
+}
+
+/* All but an op whose hook closes us: that takes the command along when it is freed. */
 static void free_ops(struct agx_attend_cmd *c)
 {
-    c->n_ops++; /* keeps the last op from freeing the command */
-    while (c->ops)
-        agx_attend_op_free(c->ops);
+    c->n_ops++; /* so that the last one does not, while the commands are gone through */
+    free_all(&c->ops);
     c->n_ops--;
     c->started = c->input_out = false;
 }

@@ -144,7 +144,15 @@ static void ask_rest(struct agx_attend_cmd *c)
 
 /* ---- what init says ---- */
 
-/* A hook may do anything, so the command is looked up again after each. */
+static struct agx_attend_op *first_not_begun(const struct agx_attend_cmd *c)
+{
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node)
+        if (is_exec(op->kind) && !op->begun)
+            return op;
+    return NULL;
+}
+
+/* A hook may do anything, so the command is looked for again after each. */
 static void on_started(struct agx_attend *a, struct agx_str id)
 {
     struct agx_attend_cmd *c;
@@ -216,8 +224,8 @@ static void on_exited(struct agx_attend_cmd *c, int32_t exit_code)
 {
     c->started = false;
     if (!c->attend->link->kind->carries_logs)
-        agx_attend_logs_end(&c->logs); /* everything was sent before this */
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
+        agx_attend_logs_end(&c->logs); /* all of them was sent before */
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
         struct agx_error *error = NULL;
 
         if (!is_exec(op->kind))
@@ -298,10 +306,11 @@ int agx_attend_cmd_query(struct agx_attend_cmd *c, struct agx_error **err)
 void agx_attend_cmd_ask(struct agx_attend_cmd *c)
 {
     forget_input(c);
-    if (c->started && !next_of(c->ops, is_exec))
-        (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs are still written */
-    for (struct agx_attend_op *next, *op = next_of(c->ops, is_exec); op; op = next) {
-        next = next_of(op->next, is_exec);
+    if (c->started && !first_of(c, is_exec))
+        (void)!agx_attend_cmd_query(c, NULL); /* abandoned: its logs go on */
+    AGX_LIST_FOR_EACH (struct agx_attend_op, op, &c->ops, node) {
+        if (!is_exec(op->kind))
+            continue;
         op->start_sent = op->is_unknown = false;
         agx_attend_op_ask(op);
     }

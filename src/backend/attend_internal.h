@@ -40,8 +40,8 @@ struct agx_attend_op {
     struct agx_attend *attend;
     struct agx_attend_cmd *cmd; /* it lives as long as the op */
     void *user;
-    struct agx_attend_op **list, *prev, *next; /* of its cmd, `due` or `ending`; the head's prev is
-                                                * the last */
+    struct agx_list_node node; /* in its cmd's `ops`, then in `ending` or `due` */
+    bool ended;                /* the latter, or its hook runs */
 
     struct agx_backend_exec_hooks hooks; /* START, ADOPT */
     agx_attend_ran_fn ran;               /* RUN */
@@ -73,8 +73,8 @@ struct agx_attend_logs {
 /* A command, for as long as it runs or an op waits for something from it. */
 struct agx_attend_cmd {
     struct agx_attend *attend;
-    struct agx_attend_op *ops;      /* in call order, without those that are ending */
-    unsigned n_ops;                 /* including those that are ending */
+    struct agx_list ops;            /* in the order of their calls, without those that are ending */
+    unsigned n_ops;                 /* with those */
     bool started;                   /* init says that it runs */
     bool input_out;                 /* init holds a piece of input: the next one follows TAKEN */
     struct agx_attend_op *input_op; /* whose piece it is; NULL: that op is gone */
@@ -97,13 +97,13 @@ struct agx_attend {
     bool go;                   /* every init that is reached may start its main process */
     struct agx_initlink *link; /* UP */
     struct agx_attend_seek seek;
-    struct agx_error *why;     /* DOWN: why a running init cannot be reached; NULL: none runs */
-    struct agx_map cmds;       /* by id */
-    struct agx_words forgets;  /* ids that init shall forget */
-    struct agx_attend_op *due; /* ops that end in a later turn */
-    struct agx_attend_op *ending;
-    uv_timer_t soon; /* ends the ops in `due` */
-    unsigned n_open; /* timers, and links that are not closed yet */
+    struct agx_error *why;    /* DOWN: an init that runs and cannot be reached; NULL: none runs */
+    struct agx_map cmds;      /* by id */
+    struct agx_words forgets; /* ids that init is to be told to forget */
+    struct agx_list due;      /* of struct agx_attend_op: end in a later turn */
+    struct agx_list ending;
+    uv_timer_t soon; /* ends what is due */
+    unsigned n_open; /* the timers, and links that are not closed yet */
     agx_done_fn closed;
     void *closed_user;
 };

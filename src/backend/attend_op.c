@@ -138,8 +138,7 @@ void agx_attend_deliver(struct agx_attend *a)
 {
     struct agx_attend_op *op;
 
-    while ((op = a->ending)) {
-        list_remove(op); /* before the hook, which must not find it */
+    while ((op = AGX_LIST_TAKE(&a->ending, struct agx_attend_op, node))) {
         tell(op);
         agx_attend_op_free(op);
     }

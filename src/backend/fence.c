@@ -46,7 +46,7 @@ struct agx_fence {
     void *restored_user;
 
     struct agx_fence_state state;
-    struct op_list waiting, riding; /* for the next script; on the current one */
+    struct agx_list waiting, riding; /* for the next script; on the present one */
     bool running, closing;
     bool synced;     /* the first sync was requested */
     bool asked;      /* there is work that no request waits for */
@@ -68,8 +68,8 @@ static struct agx_fence_op *pop(struct agx_list *list)
     return AGX_LIST_TAKE(list, struct agx_fence_op, node);
 }
 
-/* Ends all requests of the script. Their callbacks may make new requests, or close the firewall. */
-static void tell(struct op_list *list, const struct agx_error *error)
+/* Tells all that rode on the script. They may ask for more meanwhile, or close the fence. */
+static void tell(struct agx_list *list, const struct agx_error *error)
 {
     struct agx_fence_op *op;
 
@@ -187,8 +187,8 @@ static void on_job_done(struct agx_job *job, struct agx_error *error)
     } else if (!f->state.flying_whole) {
         agx_error_free(error); /* invariant 2: its requests get another try */
         f->state.whole = f->asked = true;
-        f->restoring =
-            f->restoring || !f->riding.head; /* no request is left that would ask again */
+        if (agx_list_is_empty(&f->riding))
+            f->restoring = true; /* it was for news: nobody else asks again */
         kick(f);
     } else {
         f->state.whole = true;

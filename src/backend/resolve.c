@@ -75,8 +75,8 @@ struct agx_resolver {
     struct agx_pool *pool;
     uv_timer_t again;
     struct agx_map names;
-    struct agx_resolve *users;
-    unsigned n_open; /* open handles that close waits for */
+    struct agx_list users; /* of struct agx_resolve */
+    unsigned n_open;       /* what the end waits for */
     agx_done_fn closed;
     void *closed_user;
 };

@@ -4,11 +4,6 @@
 #include "base/buf.h"
 #include "base/banned.h"
 
-/* `target` is the text behind the colon; NULL: none. */
-typedef int (*open_fn)(struct agx_loop *l, const char *target,
-                       const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
-                       struct agx_error **err);
-
 static int open_docker(struct agx_loop *l, const char *target,
                        const struct agx_backend_setup *setup, struct agx_backend **ret_backend,
                        struct agx_error **err)
@@ -36,31 +31,14 @@ static int open_native(struct agx_loop *l, const char *target,
 const struct agx_backend_kind agx_backend_kind_native = { "native", "native", open_native };
 const struct agx_backend_kind agx_backend_kind_docker = { "docker", "docker[:HOST]", open_docker };
 
-    (void)setup;
-    /* Must be absolute: the daemon's own working directory is "/". */
-    if (!target || target[0] != '/')
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "the backend 'fake' needs a directory: fake:/absolute/path");
-    c.dir = target;
-    return agx_backend_fake_open(l, &c, ret_backend, err);
-}
-
-static const struct {
-    const char *name, *form; /* `form`: for messages */
-    open_fn open;
-} kinds[] = {
-    { "native", "native", open_native },
-    { "docker", "docker[:HOST]", open_docker },
-    { "fake", "fake:DIR", open_fake },
-};
-
-static int refuse(const char *choice, struct agx_error **err)
+static int refuse(const struct agx_backend_kind *const *kinds, const char *choice,
+                  struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf forms = AGX_BUF_INIT(200);
 
-    for (size_t i = 0; i < AGX_ARRAY_LEN(kinds); i++)
-        (void)!agx_buf_printf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i].form);
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no backend '%s'; choose one of: %.*s",
+    for (size_t i = 0; kinds[i]; i++)
+        (void)!agx_buf_printf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i]->form);
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no backend '%s'; there are: %.*s",
                          choice ? choice : "", AGX_STR_ARG(agx_buf_peek(&forms)));
 }
 

@@ -36,7 +36,10 @@ struct agx_error {
 int agx_error_set(struct agx_error **err, enum agx_code code, const char *fmt, ...)
     AGX_PRINTF(3, 4);
 
-/* The same from errno, which gives the code; its text becomes the cause's message. */
+/* -AGX_RESOURCE_EXHAUSTED, "out of memory": where it was a limit, say which with agx_error_set. */
+int agx_error_no_memory(struct agx_error **err);
+
+/* The same from errno: the code follows from it and its text becomes the cause's. */
 int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...) AGX_PRINTF(3, 4);
 
 /* Wraps *err with a message; returns `r` (negative) unchanged. */

@@ -33,9 +33,6 @@ int agx_text_cut(struct agx_str s, size_t max);
  * because a terminal could interpret it. */
 struct agx_str agx_text_shown(struct agx_str s, size_t max);
 
-/* -AGX_RESOURCE_EXHAUSTED with the message that all of core uses. */
-int agx_text_no_memory(struct agx_error **err);
-
 /*
  * Makes room for one more element of `size` bytes in an array of `len`, which may be NULL. An array
  * grows when its length is a power of two, so it needs no field for its capacity. Every such array

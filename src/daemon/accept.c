@@ -12,7 +12,7 @@
 struct agx_acceptance {
     struct agx_job job;
     struct agx_engine *engine;
-    struct agx_acceptance *next, **at; /* list: on a thread, or queued for one */
+    struct agx_list_node node; /* among those that a thread has, or will have */
     uid_t uid;
     char *id; /* NULL: the client gave none */
     struct agx_spec spec;

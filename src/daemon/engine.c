@@ -78,16 +78,9 @@ static void pump_units(struct agx_engine *e)
     struct agx_list now = { 0 };
     struct agx_unit *u;
 
-    /* Only the answers queued now: a request made inside an answer waits for the next turn. */
-    for (const struct agx_unit *u = e->dirty; u; u = u->next_dirty)
-        n++;
-    while (n-- > 0 && e->dirty) {
-        struct agx_unit *u = e->dirty;
-
-        e->dirty = u->next_dirty;
-        if (!e->dirty)
-            e->dirty_tail = &e->dirty;
-        u->dirty = false;
+    /* Those that are there now: an answer that asks again gets the next turn. */
+    agx_list_move(&now, &e->dirty);
+    while ((u = AGX_LIST_TAKE(&now, struct agx_unit, dirty)))
         agx_unit_pump(u);
 }
 
@@ -342,8 +335,8 @@ int agx_engine_open(struct agx_loop *l, const struct agx_engine_config *c,
 
 /* ---- close ---- */
 
-/* Answers all requests. Reports and timers are not lost, because the next start asks again. */
-static void refuse_inputs(struct agx_engine *e, struct agx_input *in)
+/* Those who wait will be told; what is no request is not lost, for the next start asks again. */
+static void refuse_inputs(struct agx_engine *e, struct agx_list *inputs)
 {
     struct agx_input *in;
 

@@ -39,8 +39,8 @@ struct agx_engine {
     struct agx_alarms alarms;
     struct agx_logs logs;
     struct agx_pool *accept_pool;
-    struct agx_acceptance *acceptances; /* creates that wait for the pool */
-    /* The turn: inputs queued since the last turn are processed after the loop's next poll. */
+    struct agx_list acceptances; /* of struct agx_acceptance: creates that wait for it */
+    /* The turn: what was queued since the last one is done after the loop's next poll. */
     uv_check_t check;
     uv_idle_t spin; /* keeps the loop from sleeping until then */
     bool awake, started;

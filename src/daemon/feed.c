@@ -11,13 +11,13 @@
 #include "base/banned.h"
 
 struct agx_feed {
-    struct agx_feeds *feeds;               /* NULL: the manager is closed */
-    struct agx_feed_group *group;          /* NULL: the sandbox was purged */
-    struct agx_unit *unit;                 /* NULL: all sandboxes */
-    struct agx_feed *next, **at;           /* in the group */
-    struct agx_feed *next_told, **told_at; /* told_at NULL: no notification due */
-    uint64_t from;                         /* the last event that was read */
-    bool waits;                            /* it read to the end and waits for `ready` */
+    struct agx_feeds *feeds;      /* NULL: the engine is gone */
+    struct agx_feed_group *group; /* NULL: the sandbox was purged */
+    struct agx_unit *unit;        /* NULL: of all */
+    struct agx_list_node node;    /* in the group */
+    struct agx_list_node told;    /* among those that are to be told */
+    uint64_t from;                /* the last that was given */
+    bool waits;                   /* it was told that there is nothing */
     const struct agx_feed_ops *ops;
     void *user;
 };
@@ -96,20 +96,7 @@ static void tell_group(struct agx_feeds *f, struct agx_feed_group *g)
         tell_later(f, feed);
 }
 
-static void append(struct agx_feed_group *g, struct agx_fresh *x, bool all)
-{
-    struct agx_fresh *last = g->fresh_last;
-
-    if (!g->fresh)
-        g->fresh = x;
-    else if (all)
-        last->next = x;
-    else
-        last->next_of_unit = x;
-    g->fresh_last = x;
-}
-
-/* Fails without memory; then all readers read the event from the store. */
+/* 0, or there was no memory for it: then all read it from the store. */
 static int make_fresh(struct agx_fresh *x, const char *sandbox_id, const struct agx_event *event)
 {
     int r = agx_event_copy(&x->event, event, NULL);
@@ -127,8 +114,8 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 {
     struct agx_fresh *x;
 
-    if (!group->feeds && !f->all.feeds) {
-        drop_fresh(f); /* no gap may appear for readers of all */
+    if (agx_list_is_empty(&group->feeds) && agx_list_is_empty(&f->all.feeds)) {
+        drop_fresh(f); /* those at hand have no gap for one who reads all */
         return;
     }
     x = agx_new(struct agx_fresh);
@@ -149,10 +136,8 @@ void agx_feeds_publish(struct agx_feeds *f, struct agx_feed_group *group, const 
 
 void agx_feeds_pull(struct agx_feeds *f, const char *sandbox_id, const struct agx_pull *pull)
 {
-    struct agx_feed *next;
-
-    for (struct agx_feed *feed = f->all.feeds; feed; feed = next) {
-        next = feed->next; /* the callback may close its own feed */
+    /* Who is told may close its own. */
+    AGX_LIST_FOR_EACH (struct agx_feed, feed, &f->all.feeds, node) {
         if (feed->waits && feed->ops->pull)
             feed->ops->pull(feed->user, feed->from, sandbox_id, pull);
     }
@@ -179,7 +164,9 @@ void agx_feed_group_end(struct agx_feed_group *g)
 {
     struct agx_feed *feed;
 
-        g->feeds = feed->next; /* the loop removes the others */
+    while (agx_list_take(&g->fresh)) /* they stay in the group of all */
+        ;
+    while ((feed = AGX_LIST_TAKE(&g->feeds, struct agx_feed, node))) {
         feed->group = NULL;
         feed->unit = NULL;
         if (feed->feeds) {
@@ -240,12 +227,16 @@ static const struct agx_fresh *find_fresh(const struct agx_feed *f)
 {
     const struct agx_list *fresh = &f->group->fresh;
 
-    /* A reader of all may have missed older events, before the first one in memory. */
-    if (x && !f->unit && f->from < f->feeds->fresh_base)
-        return NULL;
-    while (x && !is_next(f, x))
-        x = f->unit ? x->next_of_unit : x->next;
-    return x;
+    if (f->unit) {
+        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, of_unit)
+            if (is_next(f, x))
+                return x;
+    } else if (f->from >= f->feeds->fresh_base) { /* or there are older ones not seen yet */
+        AGX_LIST_FOR_EACH (struct agx_fresh, x, fresh, node)
+            if (is_next(f, x))
+                return x;
+    }
+    return NULL;
 }
 
 static int read_next(struct agx_feed *f, uint64_t newest, struct agx_feed_item *ret,

@@ -27,10 +27,10 @@ struct agx_feeds {
     struct agx_engine *engine;
     struct agx_feed_group all;    /* readers of every sandbox */
     struct agx_feed_group ended;  /* those whose sandbox was purged */
-    struct agx_feed *told;        /* feeds to notify */
-    uint64_t fresh_base;          /* the newest position before the first fresh event */
-    struct agx_event_record read; /* the last event read from the store */
-    struct agx_buf read_encoded;  /* the same, encoded for clients */
+    struct agx_list told;         /* of struct agx_feed: those that are to be told */
+    uint64_t fresh_base;          /* the newest position before the first of them */
+    struct agx_event_record read; /* the last one that was read from the store, */
+    struct agx_buf read_encoded;  /* and as it goes out */
     uint64_t count;
 };
 

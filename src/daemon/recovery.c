@@ -55,8 +55,8 @@ static int add_key(void *user, struct agx_str key, struct agx_str value, struct 
     return agx_words_add(user, key, err);
 }
 
-/* Calls `visit` for each id of a table, in pages: unlike in a scan, `visit` may read the store. */
-static int each_id(struct agx_engine *e, enum agx_table table,
+/* Calls `visit` for each id of a table, in pages: unlike the visit of a scan it may read. */
+static int each_id(struct agx_engine *e, enum agx_schema_table table,
                    void (*visit)(struct agx_engine *e, const char *id), struct agx_error **err)
 {
     char last[AGX_IDENT_MAX + 2] = ""; /* the last id with a NUL behind it: the next key */

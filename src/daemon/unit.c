@@ -158,24 +158,6 @@ struct agx_unit *agx_unit_new(struct agx_engine *e, struct agx_sandbox *take_san
     return u;
 }
 
-/* Removes the unit from the list of dirty units. */
-static void mark_clean(struct agx_unit *u)
-{
-    struct agx_engine *e = u->engine;
-
-    if (!u->dirty)
-        return;
-    u->dirty = false;
-    for (struct agx_unit **at = &e->dirty; *at; at = &(*at)->next_dirty) {
-        if (*at != u)
-            continue;
-        *at = u->next_dirty;
-        if (!*at)
-            e->dirty_tail = at;
-        return;
-    }
-}
-
 void agx_unit_free(struct agx_unit *u)
 {
     struct agx_active *x;

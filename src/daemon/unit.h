@@ -47,16 +47,16 @@ struct agx_input {
 /* An exec from its request until shortly after its end. */
 struct agx_active {
     struct agx_exec exec;
-    struct agx_unit *unit;   /* NULL: it has ended and its unit was freed */
-    struct agx_active *next; /* in its unit's list */
-    unsigned refs;           /* the unit's, and those of inputs */
-    uid_t uid;               /* whose limit it counts against */
+    struct agx_unit *unit;     /* NULL: it has ended and its unit is gone */
+    struct agx_list_node node; /* in unit->execs */
+    unsigned refs;             /* the unit's, and those of inputs */
+    uid_t uid;                 /* against whose limit it counts */
     bool counted, stdin_open, held, born;
     /* While a commit that includes it is in flight. */
     bool touched, changed, stepped;
     struct agx_exec shown; /* the committed state; shares its texts with `exec` */
     enum agx_exec_do start;
-    struct agx_input *waiters; /* creates for the same id */
+    struct agx_list waiters; /* of struct agx_input: creates that want the same id */
     /* At the backend (drive_exec.c). */
     struct agx_log_fds logs;
     struct agx_backend_op *op, *kill;
@@ -70,14 +70,14 @@ struct agx_unit {
     struct agx_sandbox sandbox; /* the state after all steps */
     struct agx_sandbox *shown;  /* the committed state; shares id and spec. NULL: `sandbox` */
     struct agx_engine *engine;
-    bool born, counted, dirty;
-    struct agx_unit *next_dirty;
-    struct agx_input *queue, **tail;
-    struct agx_change *change; /* the commit in flight */
-    unsigned failures;         /* consecutive failed commits */
-    struct agx_active *execs;
-    struct agx_operation *operation; /* running at the backend */
-    bool former_runs;                /* the backend still runs a request of the former daemon */
+    bool born, counted;
+    struct agx_list_node dirty;      /* among those with something to do */
+    struct agx_list queue;           /* of struct agx_input */
+    struct agx_change *change;       /* the commit under way */
+    unsigned failures;               /* commits in a row */
+    struct agx_list execs;           /* of struct agx_active */
+    struct agx_operation *operation; /* at the backend */
+    bool former_runs; /* the backend is still at what the daemon before us asked for */
     struct agx_feed_group feeds;
     struct agx_alarm due;   /* idle stop, clean-up */
     struct agx_alarm retry; /* of a failed commit */

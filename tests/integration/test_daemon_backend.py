@@ -61,7 +61,7 @@ def test_docker_without_agentix_init_does_not_start(place):
     place.configure("docker: {isolation: off, init: /nonexistent/agentix-init}\n")
     done = place.call("--foreground", "--backend", "docker")
     assert done.returncode == 1 and not place.run.exists()
-    assert done.stderr == "agentixd: '/nonexistent/agentix-init' is no program\n"
+    assert done.stderr == "agentixd: '/nonexistent/agentix-init' is not a program\n"
 
 
 def test_docker_host_that_is_none_is_refused(place):

@@ -23,16 +23,14 @@ struct agx_docker_box {
     char *id;
     enum agx_docker_box_state state;
     struct agx_attend *attend;
-    bool held;                       /* UP: its init waited for our GO */
-    pid_t pid;                       /* UP: PID 1, where only the engine reports its end; else 0 */
-    struct agx_step *reach;          /* the operation that looks for its init */
-    struct agx_step *comparing;      /* UP: its mounts are being compared; its init is used after
-                                      * that */
-    json_t *inspect;                 /* ... and this is its primary, as described by the engine */
-    struct agx_error *other;         /* another file was mounted; the error for the operation */
-    struct agx_task *task;           /* the current operation, also one that was given up; or
-                                      * NULL */
-    struct agx_docker_after *afters; /* post-start commands that its companions still have to run */
+    bool held; /* UP: its init waited for us */
+    pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
+    struct agx_step *reach;        /* looks for its init */
+    struct agx_step *comparing;    /* UP: its mounts are compared; its init is taken after that */
+    json_t *inspect;               /* ... and this is its primary, as the engine described it */
+    struct agx_error *other;       /* something else was mounted, for the operation */
+    struct agx_task *task;         /* what is done to it, also what was given up; or NULL */
+    struct agx_post_starts afters; /* what its companions still have to do */
 };
 
 /* The box of a sandbox; makes one when there is none. */

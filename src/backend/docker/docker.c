@@ -297,7 +297,7 @@ static int open_pool(struct agx_docker *d, const struct agx_docker_config *c,
         (r = agx_random_bytes(&start, sizeof(start), err)) < 0)
         return r;
     d->has_pool = true;
-    if (!c->compat) /* in compatibility mode a network is named after its sandbox */
+    if (!c->common.compat) /* there a network has the name that its sandbox gives it */
         d->networks_ready = c->networks_ready;
     return agx_subnets_init(&d->subnets, &pool, c->pool_prefix, start, err);
 }

@@ -21,21 +21,17 @@ enum agx_docker_isolation {
 
 /* Strings are borrowed for the call of open. */
 struct agx_docker_config {
-    const char *target; /* "unix:///path", "tcp://host:port"; NULL: from the environment */
+    struct agx_backend_config common; /* compat: names, labels, user and environment */
+    const char *target; /* "unix:///path", "tcp://host:port"; NULL: the environment says */
     struct agx_docker_env env;
     const char *state_dir; /* absolute; has the file `instance`: a UUID, made once */
     const char *init_path; /* agentix-init on the engine's host; absolute */
-    bool compat;           /* names, labels, user and environment as in agents-sandbox */
     enum agx_docker_control control;
     const char *pool;        /* address pool of our networks, as a CIDR; NULL: the engine chooses */
     unsigned pool_prefix;    /* prefix length of each network */
     unsigned networks_ready; /* spare networks for creates; 0: none */
     uint32_t pids;           /* processes in one container; 0: no limit */
     enum agx_docker_isolation isolation;
-    bool lan_blocked;            /* blocks private addresses outside the host too */
-    struct agx_tools_host tools; /* where builtin tools are found */
-    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
-    struct agx_sources *sources; /* what mounts may use; NULL: nothing is private. Shared */
 };
 
 #define AGX_DOCKER_CONFIG_INIT                                                                     \

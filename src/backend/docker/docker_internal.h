@@ -75,16 +75,16 @@ struct agx_docker {
     struct agx_resolver *resolver; /* open whenever the firewall is */
     struct agx_map guards;         /* egress lists, by sandbox id */
     bool fence_synced;
-    bool cannot_isolate;      /* isolation is required, and the engine is on another machine */
-    struct agx_step *syncing; /* matches the firewall with the existing networks */
-    struct agx_docker_fencing *fence_waits; /* callers that wait for its end */
-    unsigned networks_ready;                /* number of spares */
-    struct agx_docker_ready *ready;         /* NULL: no spares, or not yet */
-    bool ready_begun;                       /* spares of an earlier daemon are looked for once */
-    struct agx_map boxes;                   /* by sandbox id */
-    unsigned n_open;                        /* init clients, the firewall, the close itself */
-    bool was_away;                          /* the engine did not answer for a while */
-    bool afters_restored;                   /* those of an earlier daemon were continued */
+    bool cannot_isolate;            /* it is required, and the engine is on another machine */
+    struct agx_step *syncing;       /* brings the fence in line with what there is */
+    struct agx_list fence_waits;    /* of struct agx_docker_fencing: for its end */
+    unsigned networks_ready;        /* that are kept */
+    struct agx_docker_ready *ready; /* NULL: none is, or not yet */
+    bool ready_begun;               /* those of an earlier daemon are looked for once */
+    struct agx_map boxes;           /* by sandbox id */
+    unsigned n_open;                /* attends, the fence, the close itself */
+    bool was_away;                  /* the engine did not answer meanwhile */
+    bool afters_restored;           /* those of an earlier daemon go on */
     agx_done_fn closed;
     void *closed_user;
 };

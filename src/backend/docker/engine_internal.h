@@ -31,9 +31,8 @@ struct docker_wait_kind {
 struct docker_wait {
     const struct docker_wait_kind *kind;
     struct agx_docker_engine *engine;
-    struct docker_wait *prev, *next; /* in `waiting` or in `running` of the engine */
-    bool waiting;                    /* for the version */
-    unsigned round;                  /* of the engine, when it began to wait */
+    struct agx_list_node node; /* in `waiting` (for the version) or in `running` of the engine */
+    unsigned round;            /* of the engine's when it began to wait */
 };
 
 struct agx_docker_engine {
@@ -44,11 +43,11 @@ struct agx_docker_engine {
     unsigned fixed;   /* the configured version; 0: negotiated */
     unsigned version; /* 0: unknown, or the engine was away since */
     struct agx_fetch_call *ping;
-    struct docker_wait *waiting, *waiting_last; /* in call order */
-    struct docker_wait *running;
-    unsigned round; /* incremented by each answer to a ping */
-    bool waking;    /* the requests that waited for it are being started */
-    unsigned pins;  /* functions of ours that continue after a callback */
+    struct agx_list waiting; /* of struct docker_wait, in the order of their calls */
+    struct agx_list running;
+    unsigned round; /* grows with each answer to a ping */
+    bool waking;    /* those who waited for it are being told */
+    unsigned pins;  /* functions of ours that go on after a callback */
     bool closed;
 };
 

@@ -45,10 +45,9 @@ struct agx_native_box {
                                          * NULL */
     struct agx_native_downing *downing; /* it is being stopped or removed; or NULL */
     struct agx_resolve *guard;          /* follows the names of its egress list */
-    struct agx_native_after *afters;    /* post-start commands that its companions still have to
-                                         * run */
-    struct agx_native_tend *tend;       /* restarts forwarders; or NULL */
-    unsigned tend_tries;                /* failed tries in a row, and the time of the last one */
+    struct agx_post_starts afters;      /* what its companions still have to do */
+    struct agx_native_tend *tend;       /* starts forwarders again; or NULL */
+    unsigned tend_tries;                /* in a row, the last of them then */
     uint64_t tend_ms;
     bool unnoted; /* a restarted forwarder is not in the record yet */
     bool unheard; /* a part ended during an operation: news to report after it */

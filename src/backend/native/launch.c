@@ -91,30 +91,8 @@ static void on_child_exit(void *user, const struct agx_child_status *status)
 
 /* ---- reports ---- */
 
-/* The first descriptor of the message, or -1; others are closed. */
-static int take_fd(struct msghdr *m)
-{
-    int ret = -1;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (ret < 0)
-                ret = fd;
-            else
-                (void)close(fd);
-        }
-    }
-    return ret;
-}
-
-/* 1: a packet; 0: would block; negative: no more will come. */
+/* 1: a packet, and what it is about as a descriptor, or -1; 0: not now; negative: there will be
+ * none. */
 static int receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
                    struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
 {

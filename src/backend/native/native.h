@@ -19,21 +19,17 @@ struct agx_puller;
 
 /* Strings are borrowed for the call of open; images and puller must outlive the backend. */
 struct agx_native_config {
-    const char *data_dir; /* absolute; we use "native" in it; has the file `instance` */
-    const char *run_dir;  /* absolute; for files that need not survive a reboot */
+    struct agx_backend_config common; /* compat: user and environment */
+    const char *data_dir; /* absolute: ours is "native" in it; has the file `instance` */
+    const char *run_dir;  /* absolute: for what need not survive a boot */
     const char *init_path, *unpack_path, *forward_path; /* our programs; absolute */
     struct agx_images *images;
     struct agx_puller *puller;
-    bool compat;                   /* user and environment as in agents-sandbox */
-    const char *pool;              /* address pool of our networks, as a CIDR */
-    uint32_t id_base;              /* first id of the first range */
+    const char *pool;              /* addresses of our networks, as a CIDR */
+    uint32_t id_base;              /* of the first range of ids */
     struct agx_rootless *rootless; /* NULL: the daemon is root */
     unsigned ready;                /* spare namespace sets for creates */
     uint32_t pids;                 /* processes in one sandbox or companion */
-    bool lan_blocked;              /* blocks private addresses outside the host too */
-    struct agx_tools_host tools;
-    uint32_t host_uid, host_gid; /* HOST_UID and HOST_GID of the primary */
-    struct agx_sources *sources; /* what mounts may use; NULL: nothing is private. Shared */
 };
 
 #define AGX_NATIVE_CONFIG_INIT                                                                     \

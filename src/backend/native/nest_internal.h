@@ -20,8 +20,8 @@
 struct nest {
     struct agx_nest pub; /* first: what callers see */
     struct agx_nests *nests;
-    struct nest *next;         /* in one of the lists of struct agx_nests */
-    struct agx_egress *egress; /* for AGX_NEST_CLOSED */
+    struct agx_list_node node; /* in one of the lists of struct agx_nests */
+    struct agx_egress *egress; /* of AGX_NEST_CLOSED */
     size_t n_egress;
     uint64_t removed_ms; /* when it was removed */
 };
@@ -53,10 +53,10 @@ struct agx_nests {
     void (*notice)(void *user, const char *text);
     void *user;
 
-    struct nest_list adopted;                    /* until begin */
-    struct nest_list ready;                      /* made and in the firewall; no owner */
-    struct nest_list dying;                      /* removed, but not gone yet */
-    struct agx_nest_op *waiting, **waiting_tail; /* takes that wait for a spare, in order */
+    struct nest_list adopted; /* until begin */
+    struct nest_list ready;   /* made and fenced; nobody's */
+    struct nest_list dying;   /* removed, and not yet gone */
+    struct agx_list waiting;  /* of struct agx_nest_op: for one that is ready, in their order */
     size_t n_waiting;
     unsigned n_making; /* spares that are being made */
 

@@ -97,26 +97,8 @@ static int start_init(struct agx_nest_maker *m, struct agx_error **err)
     return r;
 }
 
-static void take_fds(struct made *made, struct msghdr *h)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-            if (i < AGX_ARRAY_LEN(made->fds) && made->fds[i] < 0)
-                made->fds[i] = fd;
-            else
-                (void)close(fd);
-        }
-    }
-}
-
-/* Reads the next report. A report of a failure is an error, and so is the end of init. */
+/* The next report; one that tells of a failure is an error, as is the end of it. Its descriptors
+ * are added to those of `made`. */
 static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct made *made,
                 pid_t *ret_pid, struct agx_error **err)
 {

@@ -111,8 +111,8 @@ static void not_ready(struct nest *n, struct agx_error *error)
     char text[512];
 
     fill_later(s, AGX_NEST_AGAIN_MS);
-    if (s->waiting && !s->closing) {
-        struct agx_nest_op *op = pop_waiting(s); /* it fails, because the next try may fail too */
+    if (s->n_waiting > 0 && !s->closing) {
+        struct agx_nest_op *op = pop_waiting(s); /* is told, for the next may fail as well */
 
         op->nest = n;
         finish(op, error);

@@ -50,8 +50,8 @@ struct agx_pasta {
     struct agx_loop *loop;
     struct agx_pool *pool;
     struct agx_pasta_maker *maker;
-    struct agx_pasta_op *waiting, **waiting_tail;
-    struct held *held; /* NULL: none, or the job runs */
+    struct agx_list waiting; /* of struct agx_pasta_op */
+    struct held *held;       /* NULL: none, or the job works */
     uv_poll_t news;
     int news_fd;
     uv_timer_t later;
