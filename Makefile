@@ -12,7 +12,8 @@ help: ## this list (the default)
 	@echo "make TARGET, where TARGET is one of:"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "    %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: bootstrap ## set up, build, run the main job once and print its result
+demo: ## set up, build, run the main job once and print its result
+	@tools/bootstrap programs
 	@tools/build debug:programs
 	@tools/demo
 
@@ -24,7 +25,8 @@ bench: bootstrap ## measure each figure beside its peer (bench/run --list names 
 	@tools/build release
 	@bench/run
 
-install: bootstrap ## release build into PREFIX=/usr/local (DESTDIR=DIR is put before it)
+install: ## release build into PREFIX=/usr/local (DESTDIR=DIR is put before it)
+	@tools/bootstrap programs
 	@tools/build release:programs -Dprefix=$(abspath $(PREFIX))
 	@/usr/bin/meson install -C build/release --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 	@tools/install_python build/release "$(if $(DESTDIR),$(abspath $(DESTDIR)))" "$(abspath $(PREFIX))"
