@@ -24,9 +24,6 @@
 #define AGX_SUBNETS_TAKEN_MAX 65536
 
 /* Copies into sandboxes. */
-#define AGX_COPIES_THREADS 4                /* threads that read the sources, which may hang */
-#define AGX_COPIES_QUEUE 1024               /* copies that wait for a thread */
-#define AGX_COPIES_PIPE ((size_t)256 << 10) /* bytes buffered between thread and upload */
 #define AGX_COPIES_PENDING_MAX ((size_t)16 << 20)  /* names of a source's unread directories */
 #define AGX_COPIES_GITIGNORE_MAX ((size_t)1 << 20) /* a source's .gitignore */
 

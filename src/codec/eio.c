@@ -4,17 +4,6 @@
 #include "base/banned.h"
 #include "base/utf8.h"
 
-static const char *const type_names[] = {
-    [AGX_EIO_OPEN] = "open", [AGX_EIO_CLOSE] = "close",     [AGX_EIO_PING] = "ping",
-    [AGX_EIO_PONG] = "pong", [AGX_EIO_MESSAGE] = "message", [AGX_EIO_UPGRADE] = "upgrade",
-    [AGX_EIO_NOOP] = "noop",
-};
-
-const char *agx_eio_type_name(enum agx_eio_type type)
-{
-    return (size_t)type < AGX_ARRAY_LEN(type_names) ? type_names[type] : "unknown";
-}
-
 int agx_eio_decode_text(struct agx_str text, struct agx_eio_packet *ret, struct agx_error **err)
 {
     if (text.len == 0)

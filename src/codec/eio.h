@@ -47,7 +47,4 @@ static inline struct agx_eio_packet agx_eio_decode_binary(struct agx_str bytes)
 /* Appends the WebSocket message that carries `p`: a text or a binary one, as p->binary says. */
 int agx_eio_encode(struct agx_buf *out, const struct agx_eio_packet *p) AGX_MUST_CHECK;
 
-/* "ping", "message", ... for messages and logs. */
-const char *agx_eio_type_name(enum agx_eio_type type);
-
 #endif

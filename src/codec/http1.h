@@ -86,10 +86,6 @@ enum agx_http_progress { AGX_HTTP_BODY_MORE = 0, AGX_HTTP_BODY_PART = 1, AGX_HTT
 int agx_http_read_body(struct agx_http *h, struct agx_str in, size_t *ret_used,
                        struct agx_str *ret_part, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The peer has closed. 0 when that ends the body (AGX_HTTP_UNTIL_CLOSE), negative when it cuts it.
- */
-int agx_http_end(struct agx_http *h, struct agx_error **err) AGX_MUST_CHECK;
-
 /* First header of that name (any case); false and an empty value when there is none. */
 bool agx_http_header_get(const struct agx_http_head *head, struct agx_str name,
                          struct agx_str *ret_value);
@@ -103,10 +99,6 @@ bool agx_http_query_next(struct agx_str *rest, struct agx_str *ret_name, struct 
 
 /* First value of `name`, not decoded. */
 bool agx_http_query_get(struct agx_str query, struct agx_str name, struct agx_str *ret_value);
-
-/* Appends `text` with %XX decoded and, in a query, '+' as a blank. */
-int agx_http_decode(struct agx_buf *out, struct agx_str text, bool is_query,
-                    struct agx_error **err) AGX_MUST_CHECK;
 
 /*
  * Writers: a first line, headers, an empty line. A value with a control byte is

@@ -194,12 +194,3 @@ int agx_http_read_body(struct agx_http *h, struct agx_str in, size_t *ret_used,
     h->body = AGX_HTTP_NO_BODY;
     return AGX_HTTP_BODY_END;
 }
-
-int agx_http_end(struct agx_http *h, struct agx_error **err)
-{
-    bool cut = h->body == AGX_HTTP_CHUNKED || (h->body == AGX_HTTP_LENGTH && h->left > 0);
-
-    if (cut)
-        return agx_http_fail(h, 400, err, "the peer closed in the middle of a message");
-    return 0;
-}

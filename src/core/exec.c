@@ -98,17 +98,6 @@ const struct agx_exec_cell agx_exec_table[AGX_EXEC_PHASE_COUNT][AGX_EXEC_ON_COUN
     },
 };
 
-static const char *const phase_names[AGX_EXEC_PHASE_COUNT] = {
-    [AGX_EXEC_PHASE_ABSENT] = "ABSENT",     [AGX_EXEC_PHASE_STARTING] = "STARTING",
-    [AGX_EXEC_PHASE_RUNNING] = "RUNNING",   [AGX_EXEC_PHASE_CANCELLING] = "CANCELLING",
-    [AGX_EXEC_PHASE_EXPIRING] = "EXPIRING", [AGX_EXEC_PHASE_ENDED] = "ENDED",
-};
-
-const char *agx_exec_phase_name(enum agx_exec_phase phase)
-{
-    return phase_names[phase];
-}
-
 int agx_exec_init(struct agx_exec *e, const char *id, const char *sandbox_id,
                   struct agx_error **err)
 {

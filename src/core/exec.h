@@ -38,7 +38,6 @@ enum agx_exec_do {
     AGX_EXEC_DO_ADOPT,
     /* TERM to the whole group, a grace period, KILL; GONE when no process is left. */
     AGX_EXEC_DO_KILL,
-    AGX_EXEC_DO_COUNT,
 };
 
 enum agx_exec_on {
@@ -112,7 +111,5 @@ void agx_exec_undo(struct agx_exec *e, const struct agx_exec *before);
 
 /* Time until its deadline; 0: now; AGX_LEFT_NEVER: none. */
 uint64_t agx_exec_deadline_left_ns(const struct agx_exec *e, const struct agx_stamp *now);
-
-const char *agx_exec_phase_name(enum agx_exec_phase phase);
 
 #endif

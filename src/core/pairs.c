@@ -67,17 +67,6 @@ const char *agx_pairs_get(const struct agx_pairs *p, const char *key)
     return found ? p->items[at].value : NULL;
 }
 
-bool agx_pairs_eq(const struct agx_pairs *a, const struct agx_pairs *b)
-{
-    if (a->len != b->len)
-        return false;
-    for (size_t i = 0; i < a->len; i++)
-        if (strcmp(a->items[i].key, b->items[i].key) != 0 ||
-            strcmp(a->items[i].value, b->items[i].value) != 0)
-            return false;
-    return true;
-}
-
 int agx_pairs_merge(struct agx_pairs *p, const struct agx_pairs *over, struct agx_error **err)
 {
     for (size_t i = 0; i < over->len; i++) {

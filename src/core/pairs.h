@@ -18,7 +18,6 @@ int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
                   struct agx_error **err) AGX_MUST_CHECK;
 /* Borrowed until the pairs change; NULL without the key. */
 const char *agx_pairs_get(const struct agx_pairs *p, const char *key);
-bool agx_pairs_eq(const struct agx_pairs *a, const struct agx_pairs *b);
 /* Sets every pair of `over` in `p`; for keys in both, `over` wins. */
 int agx_pairs_merge(struct agx_pairs *p, const struct agx_pairs *over,
                     struct agx_error **err) AGX_MUST_CHECK;

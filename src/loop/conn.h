@@ -53,7 +53,6 @@ struct agx_conn_ops {
 /* One for each loop; its connections share a read buffer. */
 int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config,
                         struct agx_conn_group **ret_group, struct agx_error **err) AGX_MUST_CHECK;
-size_t agx_conn_group_count(const struct agx_conn_group *g);
 /* Aborts what is still connected; closed() of each follows. Returns NULL and accepts it. */
 struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g);
 

@@ -113,11 +113,6 @@ int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config
     return 0;
 }
 
-size_t agx_conn_group_count(const struct agx_conn_group *g)
-{
-    return g->count;
-}
-
 static void on_prepare_closed(uv_handle_t *h)
 {
     agx_conn_group_released(container_of(h, struct agx_conn_group, prepare));

@@ -11,11 +11,6 @@ void agx_inbuf_init(struct agx_inbuf *in)
     *in = (struct agx_inbuf){ .buf = AGX_BUF_INIT(AGX_FRAME_MAX + AGX_IN_READ) };
 }
 
-void agx_inbuf_done(struct agx_inbuf *in)
-{
-    agx_buf_done(&in->buf);
-}
-
 /* The length that the prefix at `at` announces; false when it is not there yet. */
 static bool announced(const struct agx_inbuf *in, size_t *ret)
 {

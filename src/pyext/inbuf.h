@@ -14,7 +14,6 @@ struct agx_inbuf {
 };
 
 void agx_inbuf_init(struct agx_inbuf *in);
-void agx_inbuf_done(struct agx_inbuf *in);
 
 /*
  * 1: *ret_frame is the next frame's map, borrowed until the next call on `in` but _used().

@@ -50,7 +50,7 @@ struct pool {
     unsigned n_threads;
     uint64_t busy; /* the number of the call that the leader is in, or 0 */
     uint64_t started;
-    bool watching, watchdog_runs;
+    bool watching;
     pthread_cond_t watch;
     struct agx_list backlog; /* of struct call, owned: for any thread */
     unsigned running;        /* threads inside a function */
@@ -104,9 +104,8 @@ struct worker {
     PyObject *context_type; /* contextvars.Context */
     PyObject *generator_type;
     PyTypeObject *call_type, *plan_type; /* owned */
-    PyObject *empty_list, *empty_dict;
-    struct agx_list notes; /* of struct note */
-    int wake_fd;           /* an eventfd: there are notes */
+    struct agx_list notes;               /* of struct note */
+    int wake_fd;                         /* an eventfd: there are notes */
     uint64_t thread_last_id;
     uint64_t early[AGX_WORKER_EARLY_CANCELS_MAX]; /* cancelled before they were read */
     unsigned n_early;

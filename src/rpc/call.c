@@ -134,11 +134,6 @@ bool agx_rpc_call_next_meta(const struct agx_rpc_call *c, size_t *at, struct agx
     return agx_rpc_headers_next(&c->meta, at, &ret->key, &ret->value);
 }
 
-uint64_t agx_rpc_call_due_ms(const struct agx_rpc_call *c)
-{
-    return agx_heap_has(&c->deadline) ? c->deadline.key : UINT64_MAX;
-}
-
 size_t agx_rpc_call_queued(const struct agx_rpc_call *c)
 {
     return c->out.len - c->out_at;

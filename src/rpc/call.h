@@ -108,9 +108,6 @@ struct agx_str agx_rpc_call_peek_meta(const struct agx_rpc_call *c, struct agx_s
 /* Visits all of it from *at = 0 on; false at the end. */
 bool agx_rpc_call_next_meta(const struct agx_rpc_call *c, size_t *at, struct agx_rpc_meta *ret);
 
-/* When the deadline passes, in milliseconds of the loop's clock; UINT64_MAX: never. */
-uint64_t agx_rpc_call_due_ms(const struct agx_rpc_call *c);
-
 /* Bytes that wait to be sent. */
 size_t agx_rpc_call_queued(const struct agx_rpc_call *c);
 

@@ -36,11 +36,6 @@ int agx_eio_server_open(struct agx_loop *l, const struct agx_eio_server_config *
     return 0;
 }
 
-size_t agx_eio_server_count(const struct agx_eio_server *sv)
-{
-    return sv->sessions.len;
-}
-
 void agx_eio_server_released(struct agx_eio_server *sv)
 {
     if (--sv->n_alive > 0)

@@ -50,7 +50,6 @@ struct agx_eio_server_ops {
 int agx_eio_server_open(struct agx_loop *l, const struct agx_eio_server_config *config,
                         const struct agx_eio_server_ops *ops, void *user,
                         struct agx_eio_server **ret_server, struct agx_error **err) AGX_MUST_CHECK;
-size_t agx_eio_server_count(const struct agx_eio_server *sv);
 /* Ends every session; close() of each follows, and then the memory goes. Accepts NULL. */
 struct agx_eio_server *agx_eio_server_close(struct agx_eio_server *sv);
 

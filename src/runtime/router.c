@@ -219,12 +219,3 @@ size_t agx_router_running(const struct agx_router *rt)
 {
     return rt->by_id.len;
 }
-
-size_t agx_router_clients(const struct agx_router *rt)
-{
-    size_t n = 0;
-
-    AGX_LIST_FOR_EACH (const struct agx_client, c, &rt->clients, node)
-        n++;
-    return n;
-}

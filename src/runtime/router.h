@@ -96,8 +96,7 @@ void agx_router_end_all(struct agx_router *rt, struct agx_str type, const char *
 /* Deadlines that have passed are acted upon. The next one, or UINT64_MAX. */
 uint64_t agx_router_tick(struct agx_router *rt, uint64_t now_ms);
 
-/* For /health and tests: calls that the worker still owes an end, and clients with sessions. */
+/* For /health: calls that the worker still owes an end. */
 size_t agx_router_running(const struct agx_router *rt);
-size_t agx_router_clients(const struct agx_router *rt);
 
 #endif

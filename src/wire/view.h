@@ -119,10 +119,6 @@ int agx_output_view_decode(struct agx_output_view *v, struct agx_str bytes,
                            struct agx_error **err) AGX_MUST_CHECK;
 void agx_output_view_done(struct agx_output_view *v);
 
-/* WriteExecInputResponse. */
-int agx_input_view_decode(struct agx_str bytes, uint64_t *ret_bytes_written,
-                          struct agx_error **err) AGX_MUST_CHECK;
-
 /* BackupResponse: the bytes are appended to `out`. */
 int agx_backup_view_decode(struct agx_str bytes, struct agx_buf *out,
                            struct agx_error **err) AGX_MUST_CHECK;

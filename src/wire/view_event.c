@@ -219,20 +219,6 @@ void agx_output_view_done(struct agx_output_view *v)
     *v = (struct agx_output_view){ 0 };
 }
 
-int agx_input_view_decode(struct agx_str bytes, uint64_t *ret_bytes_written, struct agx_error **err)
-{
-    Agentix__V1__WriteExecInputResponse *m;
-    struct agx_unpack u;
-    int r;
-
-    agx_unpack_init(&u, AGX_INTERNAL, err);
-    r = agx_unpack_message(&u, &agentix__v1__write_exec_input_response__descriptor, bytes, &m);
-    if (r == 0)
-        *ret_bytes_written = m->bytes_written;
-    agx_unpack_done(&u);
-    return r;
-}
-
 int agx_backup_view_decode(struct agx_str bytes, struct agx_buf *out, struct agx_error **err)
 {
     Agentix__V1__BackupResponse *m;

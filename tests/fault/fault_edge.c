@@ -58,16 +58,13 @@ TEST(http_and_handshake_without_memory_are_resource_exhausted)
 {
     FAULT_EACH_ALLOCATION
     {
-        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(4096), text = AGX_BUF_INIT(100);
-        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+        _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(4096);
         int r = agx_http_write_status(&out, 200);
 
         if (r == 0)
             r = agx_http_write_header(&out, AGX_STR("A"), AGX_STR("b"));
         if (r == 0)
             r = agx_ws_write_answer(&out, AGX_STR("dGhlIHNhbXBsZSBub25jZQ=="));
-        if (r == 0)
-            r = agx_http_decode(&text, AGX_STR("a%20b"), false, &err);
         ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
         ASSERT_INT(r < 0, agx_fault_hit());
     }

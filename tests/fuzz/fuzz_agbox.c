@@ -5,6 +5,7 @@
  */
 #include "codec/json_scan.h"
 #include "tests/support/fuzz.h"
+#include "tests/support/pairs.h"
 #include "wire/control_request.h"
 #include "wire/image_request.h"
 #include "wire/image_wire.h"
@@ -158,7 +159,7 @@ static void handle(struct agx_str bytes)
     FUZZ_CHECK(agx_sandbox_views_decode(&v, agx_buf_peek(&out), NULL) == 0 && v.len == 2);
     FUZZ_CHECK(strcmp(v.items[0].id, sb.id) == 0);
     FUZZ_CHECK(v.items[0].created_at_ns == sb.created.wall_ns);
-    FUZZ_CHECK(agx_pairs_eq(&v.items[1].spec.labels, &sb.spec.labels));
+    FUZZ_CHECK(test_pairs_eq(&v.items[1].spec.labels, &sb.spec.labels));
     FUZZ_CHECK(v.items[1].spec.companions_len == sb.spec.companions_len);
     agx_sandbox_views_done(&v);
     agx_sandbox_done(&sb);

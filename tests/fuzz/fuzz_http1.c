@@ -21,7 +21,6 @@ static void tell(struct story *s, struct agx_str part)
 
 static void tell_head(struct story *s, const struct agx_http_head *head)
 {
-    _cleanup_buf_ struct agx_buf plain = AGX_BUF_INIT(SIZE_MAX / 8);
     struct agx_str rest = head->query, name, value;
 
     FUZZ_CHECK(agx_buf_printf(&s->text, "[%u %u %d %d%d%d]", head->status, head->minor, head->body,
@@ -33,8 +32,8 @@ static void tell_head(struct story *s, const struct agx_http_head *head)
         tell(s, head->headers[i].value);
     }
     while (agx_http_query_next(&rest, &name, &value)) {
-        if (agx_http_decode(&plain, value, true, NULL) == 0)
-            FUZZ_CHECK(plain.len <= HEAD_MAX * 2);
+        tell(s, name);
+        tell(s, value);
     }
 }
 

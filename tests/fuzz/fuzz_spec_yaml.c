@@ -3,6 +3,7 @@
 #include "core/spec_yaml.h"
 #include "core/yaml.h"
 #include "tests/support/fuzz.h"
+#include "tests/support/pairs.h"
 
 static int look(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err)
 {
@@ -50,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     FUZZ_CHECK(agx_spec_copy(&copy, &s, NULL) == 0);
-    FUZZ_CHECK(copy.companions_len == s.companions_len && agx_pairs_eq(&copy.envs, &s.envs));
+    FUZZ_CHECK(copy.companions_len == s.companions_len && test_pairs_eq(&copy.envs, &s.envs));
     if (agx_spec_accept(&s, &host, &err) == 0) {
         FUZZ_CHECK(s.image && s.image[0]);
         /* What was accepted once is accepted as it is. */

@@ -142,7 +142,7 @@ TEST(make_sets_the_limits)
 
     make(g, "one-1", LIMITS(.cpu_millicores = 500, .memory_bytes = 64 << 20), &e);
     expect_file(g, AGX_CGROUP_PIDS, "one-1", "pids.max", "100");
-    if (agx_cgroups_version(g) == 1) {
+    if (g->version == 1) {
         ASSERT_INT(-1, e.dir_fd);
         ASSERT_TRUE(e.n_tasks >= 3);
         expect_file(g, AGX_CGROUP_MEMORY, "one-1", "memory.limit_in_bytes", "67108864");
@@ -194,7 +194,7 @@ TEST(make_without_limits_leaves_all_but_pids_open)
 
     make(g, "one-1", LIMITS(.cpu_millicores = 0), &e);
     expect_file(g, AGX_CGROUP_PIDS, "one-1", "pids.max", "100");
-    if (agx_cgroups_version(g) == 1)
+    if (g->version == 1)
         expect_file(g, AGX_CGROUP_CPU, "one-1", "cpu.cfs_quota_us", "-1");
     else
         expect_file(g, AGX_CGROUP_MEMORY, "one-1", "memory.max", "max");
@@ -209,7 +209,7 @@ TEST(tiny_cpu_limit_is_the_least_that_the_kernel_takes)
     struct agx_cgroup_entry e = AGX_CGROUP_ENTRY_INIT;
 
     make(g, "one-1", LIMITS(.cpu_millicores = 1), &e);
-    if (agx_cgroups_version(g) == 1)
+    if (g->version == 1)
         expect_file(g, AGX_CGROUP_CPU, "one-1", "cpu.cfs_quota_us", "1000");
     else
         expect_file(g, AGX_CGROUP_CPU, "one-1", "cpu.max", "1000 100000");
@@ -270,7 +270,7 @@ TEST(limits_that_cannot_be_are_named)
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_cgroups_check(g, &none, NULL));
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_cgroups_check(g, &heavy, NULL));
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_cgroups_check(g, &wide, NULL));
-    if (agx_cgroups_version(g) == 1) {
+    if (g->version == 1) {
         ASSERT_CODE(AGX_FAILED_PRECONDITION, agx_cgroups_check(g, &weight, &err));
         ASSERT_MESSAGE(err, "limits.io_weight");
     }
@@ -340,7 +340,7 @@ TEST(empty_group_of_the_same_name_makes_room)
     make(g, "one-1", LIMITS(.memory_bytes = 64 << 20), &e);
     agx_cgroup_entry_done(&e);
     expect_file(g, AGX_CGROUP_MEMORY, "one-1",
-                agx_cgroups_version(g) == 1 ? "memory.limit_in_bytes" : "memory.max", "67108864");
+                g->version == 1 ? "memory.limit_in_bytes" : "memory.max", "67108864");
     ASSERT_OK(agx_cgroups_remove(g, "one-1", NULL));
     agx_cgroups_close(g);
 }
@@ -468,7 +468,7 @@ TEST(stats_count_what_was_used)
     ASSERT_TRUE(s.memory_bytes >= 8 << 20);
     ASSERT_UINT(1, s.pids);
     ASSERT_UINT(0, s.oom_kills);
-    ASSERT_TRUE(agx_cgroups_version(g) == 2 || !s.has_io);
+    ASSERT_TRUE(g->version == 2 || !s.has_io);
     ASSERT_OK(agx_cgroups_kill(g, "one-1", NULL));
     (void)wait_for(child);
     agx_cgroup_entry_done(&e);

@@ -133,14 +133,13 @@ static void destroy(struct fixture *f, const char *name)
     must(f, "DELETE", path, NULL);
 }
 
-TEST(engine_answers_and_a_version_is_agreed_on)
+TEST(engine_answers)
 {
     struct fixture f;
 
     setup(&f);
     must(&f, "GET", "/info", NULL);
     ASSERT_TRUE(json_is_string(json_object_get(f.json, "ServerVersion")));
-    ASSERT_TRUE(agx_docker_engine_version(f.engine) >= AGX_DOCKER_API_OLDEST);
     teardown(&f);
 }
 
@@ -255,7 +254,7 @@ TEST(attach_moves_bytes_both_ways_and_ends_with_the_container)
     ASSERT_OK(agx_docker_hijack_write(f.hijack, AGX_STR("hello\n"), NULL));
     UNTIL(&f, f.out.len == 6);
     ASSERT_STR(AGX_STR("hello\n"), agx_buf_peek(&f.out));
-    if (agx_docker_engine_peek_where(f.engine)->ca_file) {
+    if (getenv("DOCKER_TLS_VERIFY")) {
         ASSERT_CODE(AGX_UNIMPLEMENTED, agx_docker_hijack_end(f.hijack, NULL));
         destroy(&f, "real-cat");
         UNTIL(&f, f.closed);

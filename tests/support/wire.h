@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "core/exec.h"
+#include "tests/support/pairs.h"
 #include "tests/support/test.h"
 
 enum { WIRE_OUT_MAX = 1 << 20 };
@@ -99,7 +100,7 @@ static inline void wire_same_companion(const struct agx_companion *a, const stru
 {
     ASSERT_CSTR(agx_text(a->name), agx_text(b->name));
     ASSERT_CSTR(agx_text(a->image), agx_text(b->image));
-    ASSERT_TRUE(agx_pairs_eq(&a->envs, &b->envs));
+    ASSERT_TRUE(test_pairs_eq(&a->envs, &b->envs));
     ASSERT_INT(a->healthcheck.set, b->healthcheck.set);
     ASSERT_TRUE(agx_words_eq(&a->healthcheck.test, &b->healthcheck.test));
     ASSERT_INT(a->healthcheck.interval_ns, b->healthcheck.interval_ns);
@@ -143,8 +144,8 @@ static inline void wire_same_spec(const struct agx_spec *a, const struct agx_spe
     for (size_t i = 0; i < a->companions_len; i++)
         wire_same_companion(&a->companions[i], &b->companions[i]);
     ASSERT_TRUE(agx_words_eq(&a->builtin_tools, &b->builtin_tools));
-    ASSERT_TRUE(agx_pairs_eq(&a->labels, &b->labels));
-    ASSERT_TRUE(agx_pairs_eq(&a->envs, &b->envs));
+    ASSERT_TRUE(test_pairs_eq(&a->labels, &b->labels));
+    ASSERT_TRUE(test_pairs_eq(&a->envs, &b->envs));
     ASSERT_INT(a->idle_ttl_ns, b->idle_ttl_ns);
     ASSERT_TRUE(agx_words_eq(&a->command, &b->command));
     wire_same_limits(&a->limits, &b->limits);
@@ -207,7 +208,7 @@ static inline void wire_same_exec(const struct agx_exec *a, const struct agx_exe
     ASSERT_CSTR(agx_text(a->sandbox_id), agx_text(b->sandbox_id));
     ASSERT_TRUE(agx_words_eq(&a->command, &b->command));
     ASSERT_CSTR(agx_text(a->cwd), agx_text(b->cwd));
-    ASSERT_TRUE(agx_pairs_eq(&a->env_overrides, &b->env_overrides));
+    ASSERT_TRUE(test_pairs_eq(&a->env_overrides, &b->env_overrides));
     ASSERT_INT(a->deadline_ns, b->deadline_ns);
     ASSERT_INT(a->state, b->state);
     ASSERT_INT(a->exit_code, b->exit_code);

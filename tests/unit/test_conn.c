@@ -1,4 +1,4 @@
-#include "loop/conn.h"
+#include "loop/conn_internal.h"
 #include "tests/support/loop.h"
 
 #include <sys/socket.h>
@@ -305,7 +305,7 @@ TEST(conn_whose_peer_dies_with_bytes_under_way_closes_once_with_the_reason)
     f.peer = -1;
     UNTIL(&f, f.n_closed == 1);
     ASSERT_TRUE(strstr(f.error, "connection") != NULL);
-    ASSERT_UINT(0, agx_conn_group_count(f.group));
+    ASSERT_UINT(0, f.group->count);
     teardown(&f);
 }
 
@@ -462,7 +462,7 @@ TEST(conn_group_close_ends_its_connections)
     struct fixture f;
 
     setup(&f, &defaults);
-    ASSERT_UINT(1, agx_conn_group_count(f.group));
+    ASSERT_UINT(1, f.group->count);
     queue_bytes(&f, 10);
     teardown(&f);
 }

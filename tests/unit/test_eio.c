@@ -6,17 +6,17 @@ TEST(packet_of_each_type_decodes_and_encodes_to_the_same_text)
     static const struct {
         const char *text;
         enum agx_eio_type type;
-        const char *data, *name;
+        const char *data;
     } cases[] = {
-        { "0{}", AGX_EIO_OPEN, "{}", "open" },
-        { "1", AGX_EIO_CLOSE, "", "close" },
-        { "2", AGX_EIO_PING, "", "ping" },
-        { "2probe", AGX_EIO_PING, "probe", "ping" },
-        { "3probe", AGX_EIO_PONG, "probe", "pong" },
-        { "40{}", AGX_EIO_MESSAGE, "0{}", "message" },
-        { "4\xc3\xa9", AGX_EIO_MESSAGE, "\xc3\xa9", "message" },
-        { "5", AGX_EIO_UPGRADE, "", "upgrade" },
-        { "6", AGX_EIO_NOOP, "", "noop" },
+        { "0{}", AGX_EIO_OPEN, "{}" },
+        { "1", AGX_EIO_CLOSE, "" },
+        { "2", AGX_EIO_PING, "" },
+        { "2probe", AGX_EIO_PING, "probe" },
+        { "3probe", AGX_EIO_PONG, "probe" },
+        { "40{}", AGX_EIO_MESSAGE, "0{}" },
+        { "4\xc3\xa9", AGX_EIO_MESSAGE, "\xc3\xa9" },
+        { "5", AGX_EIO_UPGRADE, "" },
+        { "6", AGX_EIO_NOOP, "" },
     };
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(cases); i++) {
@@ -27,11 +27,9 @@ TEST(packet_of_each_type_decodes_and_encodes_to_the_same_text)
         ASSERT_INT(cases[i].type, p.type);
         ASSERT_FALSE(p.binary);
         ASSERT_STR(agx_str_from(cases[i].data), p.data);
-        ASSERT_CSTR(cases[i].name, agx_eio_type_name(p.type));
         ASSERT_OK(agx_eio_encode(&b, &p));
         ASSERT_STR(agx_str_from(cases[i].text), agx_buf_peek(&b));
     }
-    ASSERT_CSTR("unknown", agx_eio_type_name((enum agx_eio_type)7));
 }
 
 TEST(binary_message_is_a_message_packet_without_a_digit)

@@ -313,7 +313,7 @@ TEST(eio_upgrade_that_does_not_go_on_is_given_up_and_the_session_stays)
     edge_send(ws, text);
     edge_expect_end(&o.edge, ws);
     ASSERT_UINT(0, o.n_close);
-    ASSERT_UINT(1, agx_eio_server_count(o.eio));
+    ASSERT_UINT(1, o.eio->sessions.len);
     close(ws);
     close(fd);
     teardown(&o);

@@ -110,8 +110,8 @@ TEST(exec_table_does_in_each_phase_on_each_input_what_it_should)
             s.sb.life.active_execs = 1;
             got = classify(&s, golden[i].phase, send(&s, (enum agx_exec_on)on, 0, NULL));
             if (got != golden[i].want[on])
-                FAIL("%s (%d) on %d: '%c', expected '%c'", agx_exec_phase_name(golden[i].phase),
-                     golden[i].running, on, got, golden[i].want[on]);
+                FAIL("%d (%d) on %d: '%c', expected '%c'", golden[i].phase, golden[i].running, on,
+                     got, golden[i].want[on]);
             finish(&s);
         }
     }

@@ -1,3 +1,4 @@
+#include "loop/conn_internal.h"
 #include "runtime/http_server.h"
 #include "tests/support/edge.h"
 
@@ -193,7 +194,7 @@ TEST(http_server_tells_when_the_client_of_a_waiting_request_is_gone)
     close(fd);
     while (o.n_gone == 0)
         edge_turn(&o.edge);
-    ASSERT_UINT(0, agx_conn_group_count(o.edge.group));
+    ASSERT_UINT(0, o.edge.group->count);
     edge_close(&o.edge);
 }
 

@@ -362,7 +362,6 @@ TEST(rpc_call_past_its_deadline_ends_for_both_sides)
     rpc_setup(&f, NULL);
     rpc_start_with(&f.client, &q, nv, AGX_ARRAY_LEN(nv), &message);
     RPC_UNTIL(&f, f.n_held == 1);
-    ASSERT_TRUE(agx_rpc_call_due_ms(f.held[0].call) != UINT64_MAX);
     RPC_UNTIL(&f, q.closed);
     ASSERT_CSTR("4", q.grpc_status);
     ASSERT_UINT(1, q.n_headers);

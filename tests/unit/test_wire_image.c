@@ -55,7 +55,7 @@ TEST(image_and_its_details_are_one_answer)
     ASSERT_TRUE(agx_words_eq(&d.command, &back.command));
     ASSERT_TRUE(agx_words_eq(&d.exposed_ports, &back.exposed_ports));
     ASSERT_TRUE(agx_words_eq(&d.layers, &back.layers));
-    ASSERT_TRUE(agx_pairs_eq(&d.labels, &back.labels));
+    ASSERT_TRUE(test_pairs_eq(&d.labels, &back.labels));
     ASSERT_TRUE(back.healthcheck.set);
     ASSERT_TRUE(agx_words_eq(&d.healthcheck.test, &back.healthcheck.test));
     ASSERT_INT(1500000000, back.healthcheck.interval_ns);

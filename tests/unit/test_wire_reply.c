@@ -20,7 +20,7 @@ TEST(sandbox_reply_shows_the_sandbox)
     ASSERT_INT(1700000000123456789, v.created_at_ns);
     ASSERT_INT(1700000001000000000, v.changed_at_ns);
     ASSERT_CSTR("debian:12", v.spec.image);
-    ASSERT_TRUE(agx_pairs_eq(&sb.spec.labels, &v.spec.labels));
+    ASSERT_TRUE(test_pairs_eq(&sb.spec.labels, &v.spec.labels));
     ASSERT_UINT(2, v.spec.companions_len);
     wire_same_companion(&sb.spec.companions[0], &v.spec.companions[0]);
     wire_same_companion(&sb.spec.companions[1], &v.spec.companions[1]);
@@ -259,7 +259,6 @@ TEST(streams_of_bytes_come_back_the_same)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX), copy = AGX_BUF_INIT(16);
     struct agx_output_view v;
-    uint64_t n = 0;
 
     ASSERT_OK(agx_reply_output(&out, 100, AGX_STR("a\0b"), 50));
     ASSERT_OK(agx_output_view_decode(&v, agx_buf_peek(&out), NULL));
@@ -269,8 +268,7 @@ TEST(streams_of_bytes_come_back_the_same)
     agx_output_view_done(&v);
     agx_buf_clear(&out);
     ASSERT_OK(agx_reply_input(&out, 1234567890123));
-    ASSERT_OK(agx_input_view_decode(agx_buf_peek(&out), &n, NULL));
-    ASSERT_UINT(1234567890123, n);
+    ASSERT_STR(AGX_STR("\x08\xcb\x89\xec\x8f\xf7\x23"), agx_buf_peek(&out)); /* bytes_written */
     agx_buf_clear(&out);
     ASSERT_OK(agx_reply_backup(&out, AGX_STR("page")));
     ASSERT_OK(agx_backup_view_decode(agx_buf_peek(&out), &copy, NULL));

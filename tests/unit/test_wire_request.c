@@ -201,7 +201,7 @@ TEST(exec_request_with_every_field_comes_back_the_same)
     ASSERT_CSTR("box-1", back.exec.sandbox_id);
     ASSERT_TRUE(agx_words_eq(&q.exec.command, &back.exec.command));
     ASSERT_CSTR("/workspace", back.exec.cwd);
-    ASSERT_TRUE(agx_pairs_eq(&q.exec.env_overrides, &back.exec.env_overrides));
+    ASSERT_TRUE(test_pairs_eq(&q.exec.env_overrides, &back.exec.env_overrides));
     ASSERT_INT(30000000000, back.exec.deadline_ns);
     ASSERT_TRUE(back.has_stdin);
     ASSERT_INT(AGX_EXEC_PHASE_ABSENT, back.exec.phase);
@@ -260,11 +260,11 @@ TEST(list_and_delete_requests_come_back_the_same)
     ASSERT_OK(agx_list_request_encode(&out, &q));
     ASSERT_OK(agx_list_request_decode(&back, agx_buf_peek(&out), NULL));
     ASSERT_TRUE(back.include_deleted);
-    ASSERT_TRUE(agx_pairs_eq(&q.selector, &back.selector));
+    ASSERT_TRUE(test_pairs_eq(&q.selector, &back.selector));
     agx_buf_clear(&out);
     ASSERT_OK(agx_delete_request_encode(&out, &q.selector));
     ASSERT_OK(agx_delete_request_decode(&selector, agx_buf_peek(&out), NULL));
-    ASSERT_TRUE(agx_pairs_eq(&q.selector, &selector));
+    ASSERT_TRUE(test_pairs_eq(&q.selector, &selector));
     agx_list_request_done(&q);
     agx_list_request_done(&back);
     agx_pairs_done(&selector);
@@ -309,7 +309,7 @@ TEST(watch_request_comes_back_the_same)
     ASSERT_OK(agx_watch_request_decode(&back, agx_buf_peek(&out), NULL));
     ASSERT_UINT(17, back.after_position);
     ASSERT_FALSE(back.from_now);
-    ASSERT_TRUE(agx_pairs_eq(&q.selector, &back.selector));
+    ASSERT_TRUE(test_pairs_eq(&q.selector, &back.selector));
     ASSERT_TRUE(agx_words_eq(&q.sandbox_ids, &back.sandbox_ids));
     agx_watch_request_done(&q);
     agx_watch_request_done(&back);
@@ -369,7 +369,7 @@ TEST(page_request_comes_back_the_same)
     ASSERT_UINT(50, back.page_size);
     ASSERT_CSTR("t", back.page_token);
     ASSERT_UINT(q.states, back.states);
-    ASSERT_TRUE(agx_pairs_eq(&q.selector, &back.selector));
+    ASSERT_TRUE(test_pairs_eq(&q.selector, &back.selector));
     agx_pairs_done(&q.selector);
     agx_list_request_done(&back);
 }

@@ -16,7 +16,6 @@
 enum agx_docker_isolation {
     AGX_DOCKER_ISOLATION_REQUIRED, /* no sandbox without firewall rules */
     AGX_DOCKER_ISOLATION_OFF,      /* for a remote engine, or without the right to make rules */
-    AGX_DOCKER_ISOLATION_COUNT,
 };
 
 /* Strings are borrowed for the call of open. */

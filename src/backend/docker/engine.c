@@ -120,16 +120,6 @@ struct agx_loop *agx_docker_engine_loop(const struct agx_docker_engine *e)
     return e->loop;
 }
 
-const struct agx_docker_where *agx_docker_engine_peek_where(const struct agx_docker_engine *e)
-{
-    return &e->where;
-}
-
-unsigned agx_docker_engine_version(const struct agx_docker_engine *e)
-{
-    return e->version;
-}
-
 char *docker_versioned(const struct agx_docker_engine *e, const char *path)
 {
     char *all = NULL;

@@ -53,12 +53,6 @@ struct agx_docker_engine *agx_docker_engine_close(struct agx_docker_engine *e);
 
 struct agx_loop *agx_docker_engine_loop(const struct agx_docker_engine *e);
 
-/* Borrowed; valid as long as the engine. */
-const struct agx_docker_where *agx_docker_engine_peek_where(const struct agx_docker_engine *e);
-
-/* The negotiated version: 41 for "1.41"; 0 before the first call and while the engine is away. */
-unsigned agx_docker_engine_version(const struct agx_docker_engine *e);
-
 /*
  * A path with its query: like printf(), but only %s, %u and %%, and each %s is escaped. Owned; NULL
  * when it is longer than AGX_DOCKER_PATH_MAX or without memory, which the calls below refuse.

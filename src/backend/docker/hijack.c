@@ -264,11 +264,6 @@ int agx_docker_hijack_write(struct agx_docker_hijack *h, struct agx_str bytes,
     return 0;
 }
 
-size_t agx_docker_hijack_queued(const struct agx_docker_hijack *h)
-{
-    return h->duplex ? agx_duplex_queued(h->duplex) : h->early.len;
-}
-
 int agx_docker_hijack_end(struct agx_docker_hijack *h, struct agx_error **err)
 {
     if (h->duplex)

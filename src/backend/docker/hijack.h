@@ -42,8 +42,6 @@ int agx_docker_hijack(struct agx_docker_engine *e, const struct agx_docker_hijac
  * queued. */
 int agx_docker_hijack_write(struct agx_docker_hijack *h, struct agx_str bytes,
                             struct agx_error **err) AGX_MUST_CHECK;
-/* Bytes in the send queue. */
-size_t agx_docker_hijack_queued(const struct agx_docker_hijack *h);
 
 /* Ends our direction, after what is queued. -AGX_UNIMPLEMENTED over TLS. */
 int agx_docker_hijack_end(struct agx_docker_hijack *h, struct agx_error **err) AGX_MUST_CHECK;

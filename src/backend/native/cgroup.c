@@ -103,11 +103,6 @@ struct agx_cgroups *agx_cgroups_close(struct agx_cgroups *g)
     return NULL;
 }
 
-int agx_cgroups_version(const struct agx_cgroups *g)
-{
-    return g->version;
-}
-
 /* -- limits */
 
 int agx_cgroups_check(const struct agx_cgroups *g, const struct agx_cgroup_limits *limits,

@@ -87,9 +87,6 @@ static inline void agx_cgroups_closep(struct agx_cgroups **g)
     *g = agx_cgroups_close(*g);
 }
 
-/* 1 or 2: the version in use; 0: there are no cgroups. */
-int agx_cgroups_version(const struct agx_cgroups *g);
-
 /* Whether make() could set these limits: -AGX_FAILED_PRECONDITION or -AGX_INVALID_ARGUMENT names
  * the limit. Changes nothing. */
 int agx_cgroups_check(const struct agx_cgroups *g, const struct agx_cgroup_limits *limits,
