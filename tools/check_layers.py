@@ -16,7 +16,7 @@ LAYERS = [
     ["loop", "codec", "core"],
     ["wire", "fetch"],
     ["image"],
-    ["store", "backend", "bundle"],
+    ["store", "backend"],
     ["rpc"],
     ["daemon", "runtime", "worker", "client"],
     ["cli", "pyext"],
