@@ -1,6 +1,7 @@
 /*
- * datagram.c: datagrams. Whoever sends one gets a flow: a socket towards the other side, whose
- * answers go back to him. It ends after some silence; when there are too many, the quietest goes.
+ * datagram.c: datagrams. Each sender gets a flow: a socket towards the other side, whose answers
+ * are returned to the sender. A flow ends after some idle time; when there are too many, the
+ * quietest ends.
  */
 #include "forward/forward.h"
 
@@ -15,11 +16,11 @@ struct flow {
     struct route *route;
     struct address peer;
     uint64_t used_ms;
-    struct flow *older, *newer; /* by the last datagram */
-    struct flow *next;          /* in its bucket; of the dead */
+    struct flow *older, *newer; /* in order of their last datagram */
+    struct flow *next;          /* in its bucket, or in the list of the dead */
 };
 
-/* Peers are those who may send to us at all, and few: any spread will do. */
+/* Few peers can send to us at all, so any hash will do. */
 static struct flow **bucket_of(struct forward *f, const struct route *r, const struct address *peer)
 {
     const unsigned char *bytes = (const unsigned char *)&peer->any;
@@ -104,7 +105,7 @@ int agx_datagram_expire(struct forward *f)
     return (int)(FORWARD_FLOW_MS - (f->now_ms - f->oldest->used_ms));
 }
 
-/* An answer. That nobody listens there is no news for who sent: datagrams get lost. */
+/* An answer. That the port is closed is not reported to the sender: datagrams get lost. */
 static void on_answer(struct forward *f, struct watch *w, uint32_t events)
 {
     struct flow *flow = container_of(w, struct flow, watch);
@@ -121,7 +122,7 @@ static void on_answer(struct forward *f, struct watch *w, uint32_t events)
     }
 }
 
-/* NULL: there can be none now, and the datagram is lost. */
+/* NULL: none can be made now, and the datagram is lost. */
 static struct flow *begin(struct forward *f, struct route *r, const struct address *peer)
 {
     struct flow *flow, **at;

@@ -2,12 +2,12 @@
  * forward.h: what the files of agentix-forward share: one loop over descriptors.
  *
  *   main.c       options, namespaces, rights
- *   poller.c     descriptors, and who is told of them
+ *   poller.c     descriptors, and their callbacks
  *   stream.c     connections
  *   datagram.c   datagrams
  *
- * Bytes are the kernel's: nothing of a connection is ever held here, so that many that are slow
- * cost no more than their descriptors. One thread.
+ * Bytes stay in the kernel: a connection has no buffer here, so many slow ones cost no more than
+ * their descriptors. One thread.
  */
 #ifndef AGX_FORWARD_FORWARD_H
 #define AGX_FORWARD_FORWARD_H
@@ -20,10 +20,10 @@
 
 enum {
     FORWARD_STREAMS_MAX = 8192, /* connections of one sandbox; two descriptors each */
-    FORWARD_FLOWS_MAX = 1024,   /* peers that send datagrams; past it the quietest one goes */
-    FORWARD_FLOW_MS = 60000,    /* silence that ends one: most answers to a datagram come at once */
-    FORWARD_PIECE = 64 << 10,   /* moved at a time; no datagram is larger */
-    FORWARD_TURN = 16,          /* pieces, then others get their turn */
+    FORWARD_FLOWS_MAX = 1024,   /* peers that send datagrams; beyond it the quietest is dropped */
+    FORWARD_FLOW_MS = 60000,    /* idle time of a flow: most answers to a datagram come at once */
+    FORWARD_PIECE = 64 << 10,   /* bytes moved at a time; no datagram is larger */
+    FORWARD_TURN = 16,          /* pieces, then other work gets its turn */
     FORWARD_ACCEPTS = 64,
 };
 
@@ -33,7 +33,7 @@ struct flow;
 
 struct watch {
     int fd;
-    uint32_t events; /* of epoll; 0: it is not told of, not even of its end */
+    uint32_t events; /* of epoll; 0: no events, not even its end */
     void (*ready)(struct forward *f, struct watch *w, uint32_t events);
 };
 
@@ -42,7 +42,7 @@ struct address {
     socklen_t len;
 };
 
-/* A socket that is bound, and where what arrives there goes. */
+/* A bound socket, and where its traffic goes. */
 struct route {
     struct watch watch;
     bool datagrams;
@@ -53,14 +53,14 @@ struct route {
 struct forward {
     int epoll_fd;
     struct route *routes;
-    struct watch sandbox; /* its PID 1: with it we end */
+    struct watch sandbox; /* its PID 1: we end with it */
 
     size_t n_streams, max_streams;
-    bool full;           /* nobody is accepted until one ends */
-    struct stream *dead; /* freed when the turn is over */
+    bool full;           /* no more connections are accepted until one ends */
+    struct stream *dead; /* freed after the turn */
 
     size_t n_flows;
-    struct flow *oldest, *newest; /* by the last datagram */
+    struct flow *oldest, *newest; /* in order of their last datagram */
     struct flow *buckets[FORWARD_FLOWS_MAX];
     struct flow *dead_flows;
     uint64_t now_ms;
@@ -68,20 +68,20 @@ struct forward {
     char piece[FORWARD_PIECE];
 };
 
-/* poller.c. A failure of epoll is want of memory: it ends the process. */
+/* poller.c. epoll fails only for lack of memory: that ends the process. */
 void agx_watch_set(struct forward *f, struct watch *w, uint32_t events);
 /* Closes the descriptor. */
 void agx_watch_end(struct forward *f, struct watch *w);
 _Noreturn void agx_forward_run(struct forward *f);
 
-/* stream.c: for the watch of a route, and for a connection's. */
+/* stream.c: callbacks for a route's watch, and for a connection's. */
 void agx_stream_accept(struct forward *f, struct watch *w, uint32_t events);
 void agx_stream_bury(struct forward *f);
 
 /* datagram.c */
 void agx_datagram_arrived(struct forward *f, struct watch *w, uint32_t events);
 void agx_datagram_bury(struct forward *f);
-/* Ends those that were silent for long; milliseconds until the next may be, or -1. */
+/* Ends idle flows; returns milliseconds until the next one is due, or -1. */
 int agx_datagram_expire(struct forward *f);
 
 #endif

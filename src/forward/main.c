@@ -1,5 +1,5 @@
 /*
- * main.c: agentix-forward: hands on what arrives at one side of a sandbox's network to the other.
+ * main.c: agentix-forward: forwards from one side of a sandbox's network to the other.
  *
  *     agentix-forward --net FD --pid FD --report FD --to ADDRESS [--tcp FD:PORT]... [--udp FD:PORT]...
  *     agentix-forward --net FD --pid FD --report FD --to SERVER --inside ADDRESS
@@ -8,9 +8,9 @@
  * network namespace `--net`. The second: port 53 of ADDRESS in that namespace, which this program
  * binds itself; connections go to port 53 of SERVER, from the host. Descriptors are inherited.
  *
- * It says "ok" on the report, or what is wrong. It ends when the process behind the pidfd `--pid`
- * does. All that it does with rights it does before: afterwards it is nobody, in one network
- * namespace, with the descriptors that it has.
+ * It writes "ok" or an error to the report. It ends when the process behind the pidfd `--pid` does.
+ * Everything that needs rights is done first: afterwards it is nobody, in one network namespace,
+ * with the descriptors that it has.
  */
 #include "forward/forward.h"
 
@@ -35,7 +35,7 @@ enum {
     DNS_PORT = 53,
     NOBODY = 65534,
     BACKLOG = 128,
-    SPARE_FDS = 64 + FORWARD_FLOWS_MAX, /* for all that is no connection */
+    SPARE_FDS = 64 + FORWARD_FLOWS_MAX, /* for all except connections */
 };
 
 struct options {
@@ -131,7 +131,7 @@ static void take_option(struct options *o, const char *name, const char *value)
         die_of(name);
 }
 
-/* Port 53 in the sandbox's network, where low ports are free to all. */
+/* Port 53 in the sandbox's network, where every user may bind low ports. */
 static int bind_inside(const struct options *o, int type)
 {
     struct address at = address_of(o->inside, DNS_PORT);
@@ -146,7 +146,7 @@ static int bind_inside(const struct options *o, int type)
 static void go_inside(const struct options *o)
 {
     if (setns(o->net_fd, CLONE_NEWNET) < 0)
-        die("enter the sandbox's network");
+        die("enter the sandbox's network namespace");
 }
 
 struct errand {
@@ -164,7 +164,8 @@ static void *run_errand(void *arg)
     return NULL;
 }
 
-/* A thread goes inside, and ends: an ordinary user could not come back to the host's network. */
+/* Done by a thread that enters the namespace and ends: an ordinary user could not return to the
+ * host's network. */
 static void listen_inside(const struct options *o)
 {
     struct errand e = { .o = o };
@@ -177,8 +178,8 @@ static void listen_inside(const struct options *o)
     add_route(e.streams, false, o->to, DNS_PORT);
 }
 
-/* In the host's namespaces, as who started us; leaves it in the network namespace from which
- * connections are made. */
+/* Starts in the host's namespaces with the daemon's identity; ends in the network namespace from
+ * which connections are made. */
 static void enter(const struct options *o)
 {
     if (o->inside)
@@ -188,7 +189,7 @@ static void enter(const struct options *o)
     (void)close(o->net_fd); /* or it would outlive the sandbox */
 }
 
-/* From here on: an ordinary user without any right, whom nobody can look into. */
+/* From here on: an ordinary user without any rights, whose process cannot be traced. */
 static void drop_rights(void)
 {
     if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||

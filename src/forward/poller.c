@@ -1,9 +1,9 @@
 /*
- * poller.c: epoll, by level.
+ * poller.c: level-triggered epoll.
  *
- * A descriptor from which nothing is wanted is not in epoll at all: its end would be reported again
- * and again. Whoever wants something of it then finds that out. What ends in a turn is freed behind
- * it, for the same turn may still have events for it.
+ * A descriptor without wanted events is not in epoll at all: its end would be reported again and
+ * again. The next use of it finds that out. A watch that ends in a turn is freed after it, because
+ * the same turn may still have events for it.
  */
 #include "forward/forward.h"
 
@@ -48,7 +48,7 @@ static void turn(struct forward *f)
     for (int i = 0; i < n; i++) {
         struct watch *w = events[i].data.ptr;
 
-        if (w->fd >= 0) /* not ended by one before it */
+        if (w->fd >= 0) /* not ended by an earlier one */
             w->ready(f, w, events[i].events);
     }
     agx_stream_bury(f);

@@ -1,13 +1,13 @@
 /*
- * stream.c: connections, from who came to where he wants to go.
+ * stream.c: connections, from a client to its target.
  *
  *   CONNECTING --> both lanes open --> one at its end --> both at their end: closed
  *        |               |                   |
- *        +---------------+-------------------+--> reset: so is the other side
+ *        +---------------+-------------------+--> reset: the other side too
  *
  * A lane is one direction. Its bytes stay in the receiving socket until the other socket has taken
- * them: they are looked at, sent, and only as many as were sent are taken out. The end of a lane is
- * handed on, and the other lane goes on: half-closed connections work.
+ * them: they are peeked at and sent, and only as many as were sent are consumed. The end of a lane
+ * is passed on, and the other lane continues: half-closed connections work.
  */
 #include "forward/forward.h"
 
@@ -27,8 +27,8 @@ struct side {
 };
 
 struct stream {
-    struct side sides[2]; /* who came; where he goes */
-    enum lane lanes[2];   /* from the side of that number to the other */
+    struct side sides[2]; /* the client's; the target's */
+    enum lane lanes[2];   /* from the side of that index to the other */
     bool connecting, ended;
     struct stream *next;
 };
@@ -54,7 +54,7 @@ static void end(struct forward *f, struct stream *s)
         set_listening(f, true);
 }
 
-/* Both learn that it did not end well. */
+/* Both sides see an error. */
 static void reset(struct forward *f, struct stream *s)
 {
     const struct linger at_once = { .l_onoff = 1 };
@@ -74,7 +74,7 @@ void agx_stream_bury(struct forward *f)
     }
 }
 
-/* One piece of a lane. 1: there may be more; 0: it has to wait, or is at its end; -1: reset. */
+/* Moves one piece of a lane. 1: there may be more; 0: it must wait, or has ended; -1: reset. */
 static int move(struct forward *f, struct stream *s, int from)
 {
     int source = s->sides[from].watch.fd, sink = s->sides[1 - from].watch.fd;
@@ -153,8 +153,8 @@ static void on_ready(struct forward *f, struct watch *w, uint32_t events)
     go_on(f, s);
 }
 
-/* Nothing waits to be sent together with more: both ends decide that for themselves. A peer that
- * went without a word is noticed some time. */
+/* Sends without delay: both ends decide themselves what to send together. Keepalive detects a peer
+ * that is gone. */
 static void tune(int fd)
 {
     const int on = 1;
@@ -163,7 +163,7 @@ static void tune(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-/* Refused at once, or it takes a while. Until it stands nothing is read from who came. */
+/* Fails at once, or takes a while. Nothing is read from the client until it is connected. */
 static void go_to(struct forward *f, struct stream *s, const struct address *to)
 {
     int fd = s->sides[1].watch.fd;
@@ -203,7 +203,7 @@ void agx_stream_accept(struct forward *f, struct watch *w, uint32_t events)
         int fd;
 
         if (f->n_streams >= f->max_streams) {
-            set_listening(f, false); /* the others wait in the kernel's queue */
+            set_listening(f, false); /* other clients wait in the kernel's queue */
             return;
         }
         fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -1,14 +1,13 @@
 /*
- * channel.c: bytes to and from the daemon, in one of two ways.
+ * channel.c: bytes to and from the daemon, with one of two transports.
  *
- * A pair of sockets. Init holds both ends of a spare one, the daemon's at AGX_INIT_CONTROL_FD,
- * where whoever may ptrace PID 1 takes it by pidfd_getfd(2), and nobody else: no path leads to it.
- * With the HELLO that comes over the spare pair that pair becomes the connection (an older one is
- * closed), init lets go of the daemon's end, so that it sees the daemon's death, and makes a new
- * spare.
+ * A socket pair. Init holds both ends of a spare pair, the daemon's end at AGX_INIT_CONTROL_FD.
+ * Only a process that may ptrace PID 1 can take it, by pidfd_getfd(2): no path leads to it. A HELLO
+ * on the spare pair makes that pair the connection and closes an older one. Init then closes the
+ * daemon's end, so that it sees the daemon's death, and makes a new spare.
  *
- * The container's standard input and output, which the engine hands to whoever attaches. A daemon
- * that died may have left half a message there: packets go in frames (codec/initproto_frame.h),
+ * The container's standard input and output, which the engine passes to attached clients. A daemon
+ * that died may have left half a message there, so packets go in frames (codec/initproto_frame.h),
  * whose key comes by the environment.
  */
 #include "init/pid1.h"
@@ -23,7 +22,7 @@
 
 #include "base/banned.h"
 
-enum { PACKETS_TURN = 64 }; /* then others get their turn */
+enum { PACKETS_TURN = 64 }; /* then other work gets its turn */
 
 #define KEY_NAME "AGENTIX_INIT_KEY"
 
@@ -45,7 +44,7 @@ static bool make_spare(struct agx_pid1 *p)
     return true;
 }
 
-/* 32 hexadecimal digits; gone from the environment afterwards. */
+/* 32 hexadecimal digits; removed from the environment afterwards. */
 static bool take_key(struct agx_siphash_key *ret)
 {
     const char *text = getenv(KEY_NAME);
@@ -76,7 +75,7 @@ static bool open_stdio(struct agx_pid1 *p, const char **ret_why)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (c->packet == MAP_FAILED)
         return false;
-    *ret_why = "standard input and output are no pipes";
+    *ret_why = "standard input and output are not pipes";
     c->fd = 0;
     c->events = EPOLLIN;
     return fcntl(0, F_SETFL, O_NONBLOCK) == 0 && fcntl(1, F_SETFL, O_NONBLOCK) == 0 &&
@@ -106,10 +105,10 @@ static void lose(struct agx_pid1 *p)
     agx_close_fd(&c->fd);
     c->blocked = c->more = false;
     p->reply.due = false;
-    p->epoch++; /* nobody is asked for by this connection */
+    p->epoch++; /* no command was requested on this connection yet */
 }
 
-/* A daemon has come over the spare pair. */
+/* A daemon has connected by the spare pair. */
 static void promote(struct agx_pid1 *p)
 {
     struct agx_channel *c = &p->channel;
@@ -120,11 +119,11 @@ static void promote(struct agx_pid1 *p)
     c->events = EPOLLIN;
     (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
     (void)agx_pid1_watch(p, c->fd, EPOLLIN, SOURCE_CHANNEL, 0);
-    /* Without a new pair the next daemon finds this one, and says HELLO on it. */
+    /* Without a new pair, the next daemon takes this one and says HELLO on it. */
     (void)make_spare(p);
 }
 
-/* Frames of a packet behind what waits already. */
+/* Appends the frames of a packet to the queue. */
 static bool queue_frames(struct agx_channel *c, struct agx_str packet)
 {
     size_t frames = packet.len / AGX_INIT_FRAME_DATA + 1, at = 0;
@@ -163,11 +162,11 @@ bool agx_channel_send(struct agx_pid1 *p, const struct agx_init_msg *m)
     struct agx_channel *c = &p->channel;
 
     if (c->fd < 0 || n > sizeof(packet))
-        return true; /* to nobody; and no message of ours is as large */
+        return true; /* no receiver; or too large, which our messages are not */
     if (c->stdio) {
         bool fits;
 
-        if (m->kind == AGX_INIT_WELCOME) { /* what waits was for another daemon */
+        if (m->kind == AGX_INIT_WELCOME) { /* older messages were for another daemon */
             memset(c->out, 0, AGX_INIT_FRAME_PAD);
             c->out_len = AGX_INIT_FRAME_PAD;
         }
@@ -192,8 +191,8 @@ static void close_all(int *fds, size_t n)
 }
 
 /*
- * The packet meant is in the first descriptor, which cannot shrink under us. Why it is none, or
- * NULL with the packet mapped.
+ * The packet is in the first descriptor, whose size cannot change. Returns an error text, or NULL
+ * with the packet mapped.
  */
 static const char *map_large(const int *fds, size_t n_fds, void **ret_at, size_t *ret_len)
 {
@@ -201,7 +200,7 @@ static const char *map_large(const int *fds, size_t n_fds, void **ret_at, size_t
     void *at;
 
     if (n_fds < 1)
-        return "descriptors for the command: it did not arrive";
+        return "the command's own descriptor did not arrive";
     if (fstat(fds[0], &st) < 0 || st.st_size <= 0 || (size_t)st.st_size > AGX_INIT_PACKET_MAX ||
         !(fcntl(fds[0], F_GET_SEALS) & F_SEAL_SHRINK))
         return "a large command that is not sealed, or too large";
@@ -221,7 +220,7 @@ static void obey_large(struct agx_pid1 *p, struct agx_str id, int *fds, size_t n
     struct agx_init_msg m;
 
     if (!why && (agx_init_decode(agx_str_bytes(at, len), &m, NULL) < 0 || m.kind != AGX_INIT_START))
-        why = "a large command that is none";
+        why = "a malformed large command";
     if (why)
         agx_dispatch_refuse(p, id, AGX_RESOURCE_EXHAUSTED, why);
     else
@@ -230,7 +229,7 @@ static void obey_large(struct agx_pid1 *p, struct agx_str id, int *fds, size_t n
         (void)munmap(at, len);
 }
 
-/* Only a HELLO counts on the spare pair, and it makes that the connection. */
+/* Only a HELLO is accepted on the spare pair, and makes it the connection. */
 static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds, size_t n_fds)
 {
     struct agx_init_msg m;
@@ -262,7 +261,7 @@ static int receive(struct agx_pid1 *p, bool spare)
     return 1;
 }
 
-/* A frame joins its packet; a packet that is whole is obeyed. */
+/* Appends a frame to its packet; a complete packet is carried out. */
 static void join(struct agx_pid1 *p, const struct agx_init_frame *f)
 {
     struct agx_channel *c = &p->channel;
@@ -286,7 +285,7 @@ static void join(struct agx_pid1 *p, const struct agx_init_frame *f)
         (void)madvise(c->packet, AGX_INIT_PACKET_MAX, MADV_DONTNEED);
 }
 
-/* False: the bytes that are there hold no whole frame. */
+/* False: there is no complete frame yet. */
 static bool take_frame(struct agx_pid1 *p)
 {
     struct agx_channel *c = &p->channel;
@@ -313,7 +312,7 @@ static void read_stdio(struct agx_pid1 *p)
         if (take_frame(p))
             continue;
         n = read(0, c->in + c->in_len, sizeof(c->in) - c->in_len);
-        if (n == 0) /* the engine has closed it: nobody will ever attach again */
+        if (n == 0) /* the engine has closed it: no client will attach again */
             lose(p);
         if (n <= 0)
             return;
@@ -337,13 +336,13 @@ void agx_channel_readable(struct agx_pid1 *p, bool spare)
             lose(p);
         if (r <= 0 || c->fd < 0)
             return;
-        spare = false; /* it has become the connection, or was noise: see again next turn */
+        spare = false; /* it became the connection, or was noise: checked next turn */
     }
 }
 
 void agx_channel_hung_up(struct agx_pid1 *p)
 {
-    /* What the daemon still said before it went is read, but not while an answer waits. */
+    /* The daemon's last messages are read, but not while a reply waits. */
     if (p->reply.due || p->channel.stdio)
         lose(p);
     else

@@ -1,8 +1,8 @@
 /*
- * cmd.c: the records of commands, and how one is started.
+ * cmd.c: the records of commands, and starting one.
  *
- * A record is found by its id in a table of buckets; it stays until the daemon has stored the end.
- * When all are in use a start is refused, and nothing that is known is lost.
+ * A record is found by its id in a hash table; it stays until the daemon has stored the end. When
+ * all are in use a start is refused, and no record is lost.
  */
 #include "init/pid1.h"
 
@@ -18,7 +18,7 @@
 
 enum {
     /* Logs that init keeps itself are in the sandbox's memory, until they are forgotten: enough for
-     * the time that a daemon takes to come back, and not for very many commands at a time. */
+     * the time that a daemon takes to restart, but not for very many commands at once. */
     KEPT_HEAD = 64 << 10,
     KEPT_TAIL = 512 << 10,
     KEPT_JOBS = 256,
@@ -27,7 +27,7 @@ enum {
 
 static unsigned bucket_of(struct agx_str id)
 {
-    /* The daemon chooses the ids, so the key is no secret. */
+    /* The daemon chooses the ids, so the key need not be secret. */
     const struct agx_siphash_key key = { 0 };
 
     return (unsigned)(agx_siphash(key, id) % PID1_BUCKETS);
@@ -38,8 +38,8 @@ void agx_cmds_init(struct agx_pid1 *p, unsigned max)
     p->cmds_max = max;
     memset(p->buckets, 0xff, sizeof(p->buckets));
     p->owing_head = p->owing_tail = PID1_NONE;
-    /* Records are not put on these lists before they were used once: to touch them all would take
-     * a megabyte of every sandbox, and half a millisecond of its start. */
+    /* Records enter these lists only after their first use: touching them all would take a megabyte
+     * of every sandbox, and half a millisecond of its start. */
     p->cmd_free = p->job_free = PID1_NONE;
     for (unsigned i = 0; i < PID1_LEFTOVERS_MAX; i++)
         p->leftovers[i] = -1;
@@ -169,7 +169,7 @@ static void close_ends(struct ends *e)
     agx_closep(&e->report);
 }
 
-/* A pipe of which `ours` does not block. `to_child`: the new process reads. */
+/* A pipe whose end `ours` is non-blocking. `to_child`: the new process reads. */
 static bool make_pipe(int *ours, int *theirs, bool to_child)
 {
     int fds[2];
@@ -209,7 +209,7 @@ static bool make_pipes(struct agx_pid1 *p, struct agx_init_job *j, const struct 
     return e->in >= 0;
 }
 
-/* The logs: handed in, or where no descriptor can be, in memory. */
+/* The logs: descriptors of the daemon, or where none can be passed, in memory. */
 static bool set_log(struct agx_pid1 *p, struct agx_mover_stream *s, int *fds)
 {
     s->paced = p->channel.stdio;
@@ -302,10 +302,10 @@ static bool may_start(const struct agx_pid1 *p, const struct agx_init_msg *m, si
         return refuse(ret_code, text, AGX_UNAVAILABLE, "the sandbox is ending");
     if (p->n_cmds == p->cmds_max)
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED,
-                      "%u commands are known and not forgotten, which is the limit", p->n_cmds);
+                      "the limit of %u remembered commands is reached", p->n_cmds);
     if (p->n_jobs == PID1_JOBS_MAX || (p->channel.stdio && p->n_jobs >= KEPT_JOBS))
-        return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED, "%u commands run, which is the limit",
-                      p->n_jobs);
+        return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED,
+                      "the limit of %u running commands is reached", p->n_jobs);
     if (n_fds < want)
         return refuse(ret_code, text, AGX_RESOURCE_EXHAUSTED,
                       "%zu of %zu descriptors of the logs arrived", n_fds, want);
@@ -342,7 +342,7 @@ bool agx_cmd_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, s
         return true;
     }
     if (moving)
-        agx_mover_finish(&j->mover); /* the job is released when that is done */
+        agx_mover_finish(&j->mover); /* the job is released when the log pump has ended */
     else
         agx_init_job_release(p, j);
     return refuse(ret_code, ret_text, AGX_RESOURCE_EXHAUSTED, "%s for the command: %s", what,

@@ -2,10 +2,10 @@
  * cmd.h: the commands that PID 1 runs for the daemon.
  *
  *     cmd.c       records, start
- *     cmd_end.c   their end: reaping, killing, when nothing is left
+ *     cmd_end.c   their end: reaping, killing, when no process is left
  *     cmd_io.c    input, terminal, output
  *
- * A command is remembered until the daemon says that it may be forgotten; what it needs only while
+ * A command is remembered until the daemon says that it may be forgotten. What it needs only while
  * it runs, descriptors and a thread, is its job. Both are in tables of fixed size: init/pid1.h.
  */
 #ifndef AGX_INIT_CMD_H
@@ -24,8 +24,8 @@ struct agx_pid1;
  *                |
  *                +-> REFUSING -> REFUSED -> FREE
  *
- * ENDING: its first process is reaped, others are left. FLUSHING: none is left, the logs are not
- * complete yet. REFUSING: the same of a process that did not become the command.
+ * ENDING: its first process is reaped, others are left. FLUSHING: none is left, but the logs are
+ * not complete. REFUSING: the same for a process that did not become the command.
  */
 enum agx_cmd_state {
     CMD_FREE,
@@ -38,7 +38,7 @@ enum agx_cmd_state {
     CMD_REFUSED,
 };
 
-/* Messages that are owed to the daemon; sent in this order. */
+/* Messages that are due to the daemon; sent in this order. */
 #define CMD_OWES_STARTED 1u
 #define CMD_OWES_REFUSED 2u
 #define CMD_OWES_TAKEN 4u
@@ -52,12 +52,12 @@ struct agx_cmd {
     uint8_t id_len;
     uint8_t state; /* enum agx_cmd_state */
     uint8_t owes;
-    bool queued;        /* among those that owe something */
-    bool forget;        /* once it owes nothing */
+    bool queued;        /* in the queue of those with due messages */
+    bool forget;        /* when no message is due any more */
     uint16_t job;       /* or PID1_NONE */
-    uint16_t hash_next; /* the next of its bucket, or of the free ones */
+    uint16_t hash_next; /* the next in its bucket or in the free list */
     uint16_t owing_next;
-    uint32_t epoch; /* of the connection on which it was asked for: others get no news of it */
+    uint32_t epoch; /* of the connection that asked for it: others get no news */
     uint32_t taken_code;
     int32_t exit_code;
     uint32_t signo;
@@ -67,19 +67,19 @@ struct agx_cmd {
 /* What a command needs while it runs. */
 struct agx_init_job {
     bool used;
-    struct agx_cmd *cmd; /* NULL: it could not be started after all */
+    struct agx_cmd *cmd; /* NULL: the command could not be started after all */
     uint16_t next_free;
     bool reaped, tty;
     pid_t pid; /* also its session and process group */
-    int in_fd; /* our end of its input; of a terminal, a duplicate of out_fd */
+    int in_fd; /* our end of its input; for a terminal, a duplicate of out_fd */
     int out_fd, err_fd;
-    int report_fd;       /* -1: it has become the command, or said why not */
-    uint64_t kill_at_ms; /* when TERM becomes KILL; 0: nobody asked */
+    int report_fd;       /* -1: it has become the command, or reported why not */
+    uint64_t kill_at_ms; /* when SIGTERM becomes SIGKILL; 0: no kill requested */
     struct agx_mover mover;
     struct agx_spawn_report report;
-    size_t input_at, input_len; /* in `inputs` of agx_pid1: not read yet */
+    size_t input_at, input_len; /* in `inputs` of agx_pid1: unread bytes */
     bool input_eof, input_watched;
-    /* Where init keeps the logs: what of them the daemon was sent. */
+    /* Where init keeps the logs: how much of them was sent to the daemon. */
     uint64_t sent[AGX_MOVER_STREAMS];
     bool sent_eof[AGX_MOVER_STREAMS];
 };
@@ -87,7 +87,7 @@ struct agx_init_job {
 /* cmd.c */
 void agx_cmds_init(struct agx_pid1 *p, unsigned max);
 struct agx_cmd *agx_cmd_find(struct agx_pid1 *p, struct agx_str id);
-/* False: a code and why in `ret_text`; nothing was started and nothing is remembered. */
+/* False: a code, with the reason in `ret_text`; nothing was started and nothing is remembered. */
 bool agx_cmd_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds,
                    uint32_t *ret_code, char ret_text[AGX_INIT_TEXT_MAX]);
 void agx_cmd_reported(struct agx_pid1 *p, struct agx_init_job *j);
@@ -97,13 +97,13 @@ void agx_init_job_release(struct agx_pid1 *p, struct agx_init_job *j);
 
 /* cmd_end.c */
 void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage);
-/* Looks at those whose first process is gone, and at those that are to be killed. */
+/* Checks commands whose first process has ended, and those that are being killed. */
 void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms);
 void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms);
 void agx_cmd_moved(struct agx_pid1 *p, struct agx_init_job *j);
 /* Milliseconds until agx_cmds_look() is due; -1: not before something happens. */
 int agx_cmds_wait_ms(const struct agx_pid1 *p, uint64_t now_ms);
-/* True while a process of a command may be left, or a log is not complete. */
+/* True while a process of a command may be left, or a log is incomplete. */
 bool agx_cmds_busy(const struct agx_pid1 *p);
 
 /* cmd_io.c */
@@ -111,7 +111,7 @@ enum agx_push { PUSH_DONE, PUSH_MORE, PUSH_BLOCKED };
 void agx_cmd_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m);
 void agx_cmd_feed(struct agx_pid1 *p, struct agx_init_job *j);
 void agx_cmd_resize(struct agx_pid1 *p, struct agx_cmd *c, uint32_t rows, uint32_t cols);
-/* Where init keeps the logs: sends a piece of what the daemon has not had. */
+/* Where init keeps the logs: sends the next piece that the daemon lacks. */
 enum agx_push agx_cmd_push(struct agx_pid1 *p, struct agx_cmd *c);
 void agx_cmd_close_input(struct agx_pid1 *p, struct agx_init_job *j);
 void agx_leftover_keep(struct agx_pid1 *p, int fd);

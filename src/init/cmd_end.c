@@ -1,10 +1,10 @@
 /*
  * cmd_end.c: how commands end.
  *
- * A command is over when no process of its session is left. Its first process has the number of the
- * session and of the process group, and the kernel gives that number to nobody else while it is in
- * use as one of them. So whether anything is left is one question about a number, without a look at
- * /proc: fcntl(F_SETOWN) answers it.
+ * A command is over when no process of its session is left. Its first process gives its number to
+ * the session and the process group, and the kernel reuses that number for nothing else while
+ * either exists. So whether anything is left can be asked about one number, without reading /proc:
+ * fcntl(F_SETOWN) answers it.
  */
 #include "init/pid1.h"
 
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* As process, group or session. */
+/* In use as a process, group or session. */
 static bool number_in_use(const struct agx_pid1 *p, pid_t pid)
 {
     bool used = fcntl(p->notify_fd[0], F_SETOWN, pid) == 0 || errno != ESRCH;
@@ -70,7 +70,7 @@ void agx_cmd_kill(struct agx_pid1 *p, struct agx_cmd *c, uint64_t grace_ms)
 
     if (j->kill_at_ms == 0 && grace_ms > 0) {
         signal_session(p, j, SIGTERM);
-        signal_session(p, j, SIGCONT); /* what is stopped would not see it */
+        signal_session(p, j, SIGCONT); /* stopped processes would not see the signal */
     }
     j->kill_at_ms = j->kill_at_ms ? AGX_MIN(j->kill_at_ms, at_ms) : at_ms;
     agx_cmds_look(p, now_ms);
@@ -107,7 +107,7 @@ void agx_cmds_look(struct agx_pid1 *p, uint64_t now_ms)
 
         if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
             signal_session(p, j, SIGKILL);
-            j->kill_at_ms = now_ms + PID1_LOOK_MS; /* again while somebody is left */
+            j->kill_at_ms = now_ms + PID1_LOOK_MS; /* again while processes are left */
         }
         look_at(p, j);
     }
@@ -159,7 +159,7 @@ void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusa
         if (!j->used || !c || j->reaped || j->pid != pid)
             continue;
         if (j->report_fd >= 0)
-            agx_cmd_reported(p, j); /* what it said comes before its end */
+            agx_cmd_reported(p, j); /* its report comes before its end */
         j->reaped = true;
         c->signo = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
         c->exit_code = c->signo ? 128 + (int)c->signo : WEXITSTATUS(status);
@@ -179,7 +179,7 @@ void agx_cmd_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusa
 static void keep_leftovers(struct agx_pid1 *p, struct agx_init_job *j)
 {
     if (j->tty)
-        return; /* a terminal that is gone is nothing new to those on it */
+        return; /* processes on a terminal can handle its hangup */
     agx_leftover_keep(p, AGX_TAKE_FD(j->out_fd));
     agx_leftover_keep(p, AGX_TAKE_FD(j->err_fd));
 }
@@ -191,7 +191,8 @@ static void complete(struct agx_pid1 *p, struct agx_init_job *j)
 
     keep_leftovers(p, j);
     for (unsigned i = 0; i < AGX_MOVER_STREAMS && !p->channel.stdio; i++)
-        j->mover.streams[i].data_fd = j->mover.streams[i].index_fd = -1; /* closed by the mover */
+        j->mover.streams[i].data_fd = j->mover.streams[i].index_fd = -1; /* closed by the log
+                                                                          * pump */
     if (!c) {
         agx_init_job_release(p, j);
         return;
@@ -200,7 +201,7 @@ static void complete(struct agx_pid1 *p, struct agx_init_job *j)
         c->state = CMD_REFUSED;
         agx_dispatch_owe(p, c, CMD_OWES_REFUSED | (asked ? CMD_OWES_GONE : 0));
         if (!c->queued)
-            agx_cmd_forget(p, c); /* nobody is there to be told: whoever asks tries again */
+            agx_cmd_forget(p, c); /* there is no daemon: a later one tries again */
         return;
     }
     c->state = CMD_EXITED;

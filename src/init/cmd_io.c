@@ -1,5 +1,4 @@
-/* cmd_io.c: what goes into a command, what comes out where init keeps the logs, and what is left.
- */
+/* cmd_io.c: a command's input, its output where init keeps the logs, and leftover pipes. */
 #include "init/pid1.h"
 
 #include <fcntl.h>
@@ -17,7 +16,7 @@ static void taken(struct agx_pid1 *p, struct agx_cmd *c, enum agx_code code)
 
 void agx_cmd_close_input(struct agx_pid1 *p, struct agx_init_job *j)
 {
-    if (j->input_watched) /* of a terminal a duplicate stays open, and so would the watch */
+    if (j->input_watched) /* a terminal's duplicate stays open, and so would the watch */
         (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, j->in_fd, NULL);
     j->input_watched = false;
     agx_close_fd(&j->in_fd);
@@ -79,7 +78,7 @@ void agx_cmd_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_
         taken(p, c, AGX_NOT_FOUND);
         return;
     }
-    if (j->input_len > 0 || j->input_eof) /* the next one comes after TAKEN */
+    if (j->input_len > 0 || j->input_eof) /* the next piece comes after TAKEN */
         return;
     if (m->data.len > 0)
         memcpy(p->inputs[j - p->jobs], m->data.ptr, m->data.len);
@@ -102,7 +101,7 @@ static enum agx_push push_stream(struct agx_pid1 *p, struct agx_init_job *j, uns
 {
     static uint8_t piece[AGX_INIT_DATA_MAX];
     const struct agx_mover_stream *s = &j->mover.streams[i];
-    bool done = atomic_load(&j->mover.done); /* before the read: nothing comes after it */
+    bool done = atomic_load(&j->mover.done); /* before the read: no bytes come after it */
     struct agx_init_msg m = { .kind = AGX_INIT_OUTPUT,
                               .id = { j->cmd->id, j->cmd->id_len },
                               .flags = i == AGX_MOVER_ERR ? AGX_INIT_ERR : 0 };
@@ -143,8 +142,8 @@ enum agx_push agx_cmd_push(struct agx_pid1 *p, struct agx_cmd *c)
     return all;
 }
 
-/* Whoever left the session of a command may still write to its output. His bytes go nowhere; he is
- * not to die of them. Past the limit the oldest pipe is closed. */
+/* A process that left the session of a command may still write to its output. Its bytes are
+ * dropped, but it must not die of SIGPIPE. Past the limit the oldest pipe is closed. */
 void agx_leftover_keep(struct agx_pid1 *p, int fd)
 {
     struct pollfd poll_one = { .fd = fd, .events = 0 };
@@ -152,7 +151,7 @@ void agx_leftover_keep(struct agx_pid1 *p, int fd)
 
     if (fd < 0)
         return;
-    if (poll(&poll_one, 1, 0) == 1 && (poll_one.revents & POLLHUP)) { /* nobody can write */
+    if (poll(&poll_one, 1, 0) == 1 && (poll_one.revents & POLLHUP)) { /* it has no writers */
         agx_closep(&fd);
         return;
     }

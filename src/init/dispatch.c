@@ -1,9 +1,9 @@
 /*
- * dispatch.c: what the daemon asks for, and what it is told.
+ * dispatch.c: the daemon's requests, and the messages to it.
  *
- * Nothing waits in a queue of messages. What a command owes the daemon is a few bits of its record,
- * and an answer that belongs to no record stops reading until it is sent. So a daemon that does not
- * read costs no memory, whatever it asks for.
+ * There is no queue of messages. Messages that are due for a command are a few bits of its record,
+ * and a pending reply that belongs to no record stops reading until it is sent. So a daemon that
+ * does not read costs no memory, whatever it requests.
  */
 #include "init/pid1.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/banned.h"
 
-enum { SENDS_TURN = 64 }; /* then others get their turn */
+enum { SENDS_TURN = 64 }; /* then other work gets its turn */
 
 static void set_reply(struct agx_pid1 *p, enum agx_init_kind kind, struct agx_str id)
 {
@@ -23,7 +23,7 @@ static void set_reply(struct agx_pid1 *p, enum agx_init_kind kind, struct agx_st
     r->due = true;
 }
 
-/* The newest daemon wins. It asks for what it knows; nothing is told on its own. */
+/* The newest daemon wins. It asks for the commands that it knows; nothing is reported unasked. */
 static void on_hello(struct agx_pid1 *p, const struct agx_init_msg *m)
 {
     while (p->owing_head != PID1_NONE) {
@@ -65,7 +65,7 @@ void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
     p->owing_tail = index;
 }
 
-/* The daemon asks for it on this connection: how does it stand? */
+/* The daemon asks about a command on this connection: sends its state. */
 static void tell_state(struct agx_pid1 *p, struct agx_cmd *c)
 {
     c->epoch = p->epoch;
@@ -200,7 +200,7 @@ void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, si
     case AGX_INIT_GO:
         agx_pid1_go(p);
         break;
-    default: /* what only init says */
+    default: /* sent only by init */
         break;
     }
 }
@@ -249,7 +249,7 @@ static bool send_one(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
     return agx_channel_send(p, &m);
 }
 
-/* Whatever can be sent now. PUSH_MORE: others first. */
+/* Sends whatever can be sent now. PUSH_MORE: others first. */
 static enum agx_push settle(struct agx_pid1 *p, struct agx_cmd *c)
 {
     while (c->owes) {
@@ -285,7 +285,7 @@ static void flush_first(struct agx_pid1 *p)
     if (left)
         agx_dispatch_owe(p, c, left);
     else if (c->forget || c->state == CMD_REFUSED)
-        agx_cmd_forget(p, c); /* whoever asks for what was refused is told anew */
+        agx_cmd_forget(p, c); /* a refused command is not remembered */
 }
 
 void agx_dispatch_flush(struct agx_pid1 *p)

@@ -1,6 +1,6 @@
 /*
- * gate.h: `agentix-init --gate FD PROGRAM ARGUMENT...`: a program that begins when the daemon has
- * noted its process, and never when the daemon ends before.
+ * gate.h: `agentix-init --gate FD PROGRAM ARGUMENT...`: a program that starts when the daemon has
+ * recorded its process, and never if the daemon ends before.
  */
 #ifndef AGX_INIT_GATE_H
 #define AGX_INIT_GATE_H

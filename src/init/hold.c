@@ -19,7 +19,7 @@ static void tell(int report_fd, enum agx_plan_kind kind)
         _exit(1);
 }
 
-/* What the host mounts is seen, what is mounted here the host does not see. */
+/* New mounts of the host are visible here; mounts made here are not visible to the host. */
 static void make_namespaces(int report_fd)
 {
     if (unshare(CLONE_NEWNS | CLONE_NEWNET) < 0)
@@ -30,7 +30,7 @@ static void make_namespaces(int report_fd)
 
 _Noreturn void agx_hold_run(int report_fd)
 {
-    /* newuidmap and later daemons look at us, as the user whose process we are. */
+    /* newuidmap and later daemons read our /proc files, as the user who owns this process. */
     if (prctl(PR_SET_DUMPABLE, 1) < 0 || unshare(CLONE_NEWUSER) < 0)
         agx_report_fail(report_fd, AGX_STAGE_NEST, NULL);
     tell(report_fd, AGX_PLAN_MADE);

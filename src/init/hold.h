@@ -1,12 +1,12 @@
 /*
- * hold.h: `agentix-init --hold FD`: a process of an ordinary user that does nothing but keep
- * namespaces alive: those that the daemon enters, and out of which all sandboxes come.
+ * hold.h: `agentix-init --hold FD`: an ordinary user's process that only keeps namespaces alive:
+ * those that the daemon enters and that all sandboxes are children of.
  */
 #ifndef AGX_INIT_HOLD_H
 #define AGX_INIT_HOLD_H
 
-/* MADE in the user namespace; after GO, with ids mapped, READY in a mount and a network namespace
- * of its own. Then it stays, whoever ends. */
+/* Sends MADE in the user namespace; after GO, with ids mapped, READY in its own mount and network
+ * namespace. Then it stays until it is killed. */
 _Noreturn void agx_hold_run(int report_fd);
 
 #endif

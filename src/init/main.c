@@ -9,8 +9,8 @@
  *     agentix-init --nests FD [SETTING=VALUE...]
  *     agentix-init --plan FD
  *
- * As PID 1 it ends when the main process does, with its code; the kernel then ends whatever is
- * left.
+ * As PID 1 it ends when the main process does, with its exit code; the kernel then kills all other
+ * processes.
  */
 #include "init/pid1.h"
 
@@ -35,22 +35,21 @@
 #include "base/banned.h"
 
 enum {
-    EXIT_USAGE = 125, /* as an engine says that it could not even begin */
+    EXIT_USAGE = 125, /* as an engine reports that it could not even begin */
     EVENTS_TURN = 64,
-    REAPS_TURN = 1024, /* then others get their turn */
-    ENDING_MS =
-        2000, /* for logs and reports when the sandbox is over: an engine waits for longer */
-    AWAIT_USER_MAX_MS = 60 * 1000, /* no entrypoint takes longer to make a user */
+    REAPS_TURN = 1024, /* then other work gets its turn */
+    ENDING_MS = 2000,  /* for logs and reports after the sandbox's end: an engine waits longer */
+    AWAIT_USER_MAX_MS = 60 * 1000, /* no entrypoint takes longer to add a user */
 };
 
 struct options {
     bool stdio, keep_home, no_suid;
-    bool await_go; /* the main process waits until the daemon says so */
+    bool await_go; /* the main process waits for the daemon's GO */
     const char *user, *groups, *cwd;
     unsigned commands;
-    uint64_t await_user_ms; /* from our start on, commands wait for a user who is not there yet */
+    uint64_t await_user_ms; /* since our start: commands wait that long for a user to be added */
     char **argv;            /* NULL: no main process */
-    char **env;             /* NULL: what init was given */
+    char **env;             /* NULL: init's own */
     const struct agx_planned *planned; /* NULL: there is no plan */
 };
 
@@ -70,7 +69,7 @@ static _Noreturn void die_errno(const char *what)
     die(what, strerror(errno));
 }
 
-/* False: it is no option of ours. */
+/* False: not one of our options. */
 static bool take_option(struct options *o, const char *name, const char *value)
 {
     static struct agx_user nobody;
@@ -129,7 +128,7 @@ static void parse_options(struct options *o, int argc, char **argv)
     }
 }
 
-/* The words of a list, as exec wants them. */
+/* The words of a list, for exec. */
 static char **take_words(struct agx_init_list list)
 {
     const size_t size = (list.count + 1) * sizeof(char *);
@@ -137,7 +136,7 @@ static char **take_words(struct agx_init_list list)
          **at = words;
     union {
         const char *in;
-        char *out; /* exec takes words that it does not change as if it might */
+        char *out; /* exec does not change words, but its type says so */
     } word;
 
     if (words == MAP_FAILED)
@@ -174,7 +173,7 @@ bool agx_pid1_watch(struct agx_pid1 *p, int fd, uint32_t events, enum agx_source
     return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-/* The first three descriptors and the one that daemons take are in use whatever happens: no other
+/* The first three descriptors and the one that daemons take must be in use in any case: no other
  * may get their numbers. */
 static void settle_descriptors(void)
 {
@@ -190,7 +189,7 @@ static void settle_descriptors(void)
     (void)fcntl(AGX_INIT_CONTROL_FD, F_SETFD, FD_CLOEXEC);
 }
 
-/* All signals come by descriptor. Those that tell of our own writes come as errors. */
+/* All signals come by descriptor. SIGPIPE and the like come as errors of our writes. */
 static void block_signals(struct agx_pid1 *p)
 {
     sigset_t all;
@@ -199,7 +198,8 @@ static void block_signals(struct agx_pid1 *p)
     (void)signal(SIGXFSZ, SIG_IGN);
     (void)signal(SIGTTIN, SIG_IGN);
     (void)signal(SIGTTOU, SIG_IGN);
-    (void)signal(SIGCHLD, SIG_DFL); /* inherited as ignored, no child could be waited for */
+    (void)signal(SIGCHLD, SIG_DFL); /* if it was inherited as ignored, no child could be waited
+                                     * for */
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     p->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -207,7 +207,7 @@ static void block_signals(struct agx_pid1 *p)
         die_errno("signals");
 }
 
-/* What is opened by path is opened here, before any code of the sandbox runs. */
+/* Everything that is opened by path is opened here, before any code of the sandbox runs. */
 static void open_parts(struct agx_pid1 *p, const struct options *o)
 {
     const char *why;
@@ -215,7 +215,7 @@ static void open_parts(struct agx_pid1 *p, const struct options *o)
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll_fd < 0)
         die_errno("epoll");
-    /* First of all: what comes to a PID 1 that neither blocks nor handles it is lost. */
+    /* First of all: a signal to a PID 1 that neither blocks nor handles it is lost. */
     block_signals(p);
     if (!agx_channel_open(p, o->stdio, &why))
         die("control channel", why);
@@ -235,7 +235,7 @@ static void open_parts(struct agx_pid1 *p, const struct options *o)
     }
 }
 
-/* The engine sets HOME for the user that init runs as, which is not the command's. */
+/* The engine sets HOME for init's user, which is not the command's. */
 static void set_base_env(struct agx_pid1 *p, const struct options *o)
 {
     if (o->env)
@@ -251,7 +251,7 @@ static void start_main(struct agx_pid1 *p, const struct options *o)
     int log_fd = o->planned && o->argv ? agx_mainlog_start(p, o->planned) : -1;
     const struct agx_spawn s = {
         .in_fd = o->stdio ? p->null_fd : -1,
-        .out_fd = o->stdio ? 2 : log_fd, /* the output is the daemon's channel */
+        .out_fd = o->stdio ? 2 : log_fd, /* stdout is the daemon's channel */
         .err_fd = log_fd,
         .report_fd = -1,
         .is_main = true,
@@ -283,7 +283,7 @@ void agx_pid1_go(struct agx_pid1 *p)
     start_main(p, o);
 }
 
-/* The last report: from here on the daemon speaks over the control channel. */
+/* The last report: from here on the daemon uses the control channel. */
 static void tell_running(struct agx_pid1 *p)
 {
     const struct agx_plan_report running = { .kind = AGX_PLAN_RUNNING };
@@ -309,7 +309,7 @@ void agx_pid1_end(struct agx_pid1 *p, int exit_code)
     p->ending_until_ms = agx_clock_ms() + ENDING_MS;
     p->main_kill_at_ms = 0;
     if (getpid() == 1)
-        (void)kill(-1, SIGKILL); /* everything of this namespace but us */
+        (void)kill(-1, SIGKILL); /* every process of this namespace except us */
     agx_mainlog_finish(p);
     for (unsigned i = 0; i < p->jobs_high; i++) {
         if (p->jobs[i].used && p->jobs[i].cmd && p->jobs[i].cmd->state < CMD_FLUSHING)
@@ -361,7 +361,7 @@ static void on_notify(struct agx_pid1 *p)
     ssize_t n = read(p->notify_fd[0], tags, sizeof(tags));
 
     for (ssize_t i = 0; i < n / (ssize_t)sizeof(tags[0]); i++)
-        if (tags[i] != PID1_NONE) /* that is the main process's: every turn looks at it */
+        if (tags[i] != PID1_NONE) /* PID1_NONE is the main process's: every turn checks it */
             agx_cmd_moved(p, &p->jobs[tags[i]]);
 }
 
@@ -447,7 +447,8 @@ int main(int argc, char **argv)
 {
     struct options *o = &options;
 
-    /* First of all: from here on code in the sandbox can neither trace us nor take what we hold. */
+    /* First of all: from here on code in the sandbox can neither trace us nor take our
+     * descriptors. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         die_errno("become non-dumpable");
     if (argc == 3 && strcmp(argv[1], "--hold") == 0)
@@ -463,7 +464,7 @@ int main(int argc, char **argv)
     if (o->no_suid && !agx_suid_forbid())
         die_errno("filter system calls");
     settle_descriptors();
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* as PID 1 we are that anyway */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* a PID 1 already is one */
     agx_cmds_init(&pid1, o->commands);
     open_parts(&pid1, o);
     set_base_env(&pid1, o);

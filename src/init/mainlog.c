@@ -1,6 +1,6 @@
 /*
- * mainlog.c: what the main process writes, both streams in the order in which they come, into one
- * capped log. The plan names where; its files were opened before anybody of the sandbox ran.
+ * mainlog.c: the main process's output, both streams in the order of arrival, in one capped log.
+ * The plan names its place; its files were opened before any code of the sandbox ran.
  */
 #include "init/pid1.h"
 
@@ -17,7 +17,7 @@ static void close_all(struct agx_mover *m)
     agx_close_fd(&m->wake_fd);
 }
 
-/* Our end of a pipe, which never blocks us; the other one is the main process's. */
+/* Our end of a pipe is non-blocking; the other end is the main process's. */
 static int make_pipe(struct agx_mover_stream *s)
 {
     int fds[2];

@@ -1,6 +1,6 @@
 /*
- * mover.c: the thread. It owns the writing side of the logs and reads from the pipes; the owner
- * keeps the pipes, for something may go on writing to them when the command is over.
+ * mover.c: the log pump's thread. It owns the writing side of the logs and reads from the pipes;
+ * the owner keeps the pipes, because they may be written to after the command's end.
  */
 #include "init/mover.h"
 
@@ -21,7 +21,7 @@ struct lane {
     struct agx_mover_stream *stream;
     struct agx_caplog log;
     bool open;   /* may have more */
-    bool logged; /* the log could be begun; else its bytes are dropped */
+    bool logged; /* the log could be opened; else its bytes are dropped */
 };
 
 static void notify(struct agx_mover *m)
@@ -38,7 +38,7 @@ static void begin(struct lane *lane, struct agx_mover_stream *s)
                                                       s->head_max, s->tail_max) == 0;
 }
 
-/* Up to `max` bytes. False: there are none now; the stream may have ended. */
+/* Copies up to `max` bytes. False: there are none now; the stream may have ended. */
 static bool move(struct lane *lane, size_t max)
 {
     char piece[PIECE];
@@ -46,7 +46,7 @@ static bool move(struct lane *lane, size_t max)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR;
-    if (n <= 0) { /* of a terminal, the end is EIO */
+    if (n <= 0) { /* EIO is the end of a terminal */
         lane->open = false;
         return false;
     }
@@ -57,7 +57,7 @@ static bool move(struct lane *lane, size_t max)
     return true;
 }
 
-/* The reader of the log is so far behind that a ring would lose bytes. */
+/* The log's reader is so far behind that a ring would lose bytes. */
 static bool must_wait(const struct lane *lane)
 {
     const struct agx_mover_stream *s = lane->stream;
@@ -66,7 +66,7 @@ static bool must_wait(const struct lane *lane)
            lane->log.index.total - atomic_load(&s->seen) + AHEAD > s->tail_max;
 }
 
-/* What is in the pipe at this moment, and not what somebody who left the command adds to it. */
+/* Copies what is in the pipe now, but not what a process that left the command adds meanwhile. */
 static void drain(struct lane *lane)
 {
     int left = 0;
@@ -106,7 +106,7 @@ static void end(struct agx_mover *m, struct lane *lanes)
     (void)!write(notify_fd, &tag, sizeof(tag));
 }
 
-/* Waits for bytes or for a word of the owner. */
+/* Waits for bytes or for a wake-up by the owner. */
 static void wait_for_bytes(struct agx_mover *m, struct lane *lanes)
 {
     struct pollfd p[AGX_MOVER_STREAMS + 1] = { 0 };

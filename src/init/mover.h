@@ -1,7 +1,7 @@
 /*
- * mover.h: moves what a command writes into its logs, in a thread of its own: a disk that is stuck
- * delays this command and no other. A thread of PID 1, not a process: code in the sandbox can kill
- * neither.
+ * mover.h: the log pump: copies a command's output to its logs, in its own thread, so that a disk
+ * that hangs delays only this command. It is a thread of PID 1, not a process: code in the sandbox
+ * can kill neither.
  *
  * One object is used for many commands, one after the other.
  */
@@ -14,34 +14,34 @@
 
 enum { AGX_MOVER_OUT, AGX_MOVER_ERR, AGX_MOVER_STREAMS };
 
-/* The mover closes the descriptors of a log when that is complete, unless it is paced: its reader
- * does. All others stay the owner's. */
+/* The pump closes the descriptors of a complete log, unless it is paced: its reader closes that.
+ * All other descriptors stay the owner's. */
 struct agx_mover_stream {
-    int fd;                /* what the command writes to; non-blocking; -1: there is none */
+    int fd;                /* pipe with the command's output, non-blocking; -1: none */
     int data_fd, index_fd; /* see base/caplog.h */
     uint64_t head_max, tail_max;
-    bool paced;            /* the log's reader keeps up: wait for it rather than leave bytes out */
-    _Atomic uint64_t seen; /* ... what the reader has had of the stream */
+    bool paced;            /* waits for the log's reader instead of dropping bytes */
+    _Atomic uint64_t seen; /* ... how much of the stream the reader has read */
     _Atomic uint64_t total;
 };
 
 struct agx_mover {
     struct agx_mover_stream streams[AGX_MOVER_STREAMS];
     int wake_fd;   /* an eventfd, non-blocking; the owner's */
-    int notify_fd; /* gets `tag`: when there is news of a paced log, and at the end */
+    int notify_fd; /* gets `tag`: on news of a paced log, and at the end */
     uint16_t tag;
-    atomic_bool finish; /* take what is in the pipes now, and end */
-    atomic_bool done;   /* the logs are complete; the thread uses this object no more */
-    atomic_bool news;   /* notify_fd was written to, and nobody has looked yet */
+    atomic_bool finish; /* copy what is in the pipes now, and end */
+    atomic_bool done;   /* the logs are complete; the thread does not use this object any more */
+    atomic_bool news;   /* notify_fd was written to, and the owner has not looked yet */
 };
 
-/* False: no thread could be made; errno. */
+/* False: the thread could not be started; errno. */
 bool agx_mover_start(struct agx_mover *m);
 
 /* No process of the command is left. */
 void agx_mover_finish(struct agx_mover *m);
 
-/* The reader of a paced log has come so far. */
+/* The reader of a paced log has read up to here. */
 void agx_mover_saw(struct agx_mover *m, unsigned stream, uint64_t offset);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * nest.c: a process for each nest: it makes the two namespaces, hands them over and writes settings
- * of the network. One that stays makes these processes, for a fork of it costs a fifth of a start.
+ * nest.c: a process for each namespace set: it makes the two namespaces, sends their descriptors
+ * and writes network settings. One parent stays and forks these processes, because a fork costs a
+ * fifth of a start.
  */
 #include "init/nest.h"
 
@@ -18,11 +19,11 @@
 
 #include "base/banned.h"
 
-enum { EXIT_FAILED = 125 }; /* as agx_report_fail() does */
+enum { EXIT_FAILED = 125 }; /* like agx_report_fail() */
 
 /*
- * In the nest's namespaces, as root of the user namespace: the host's settings belong to the host's
- * root, whom we are no longer, and /proc/sys/net is that of our network namespace.
+ * In the set's namespaces, as root of the user namespace: the host's settings belong to the host's
+ * root, which we no longer are, and /proc/sys/net is that of our network namespace.
  */
 static void write_setting(int report_fd, const char *setting)
 {
@@ -41,8 +42,8 @@ static void write_setting(int report_fd, const char *setting)
         agx_report_fail(report_fd, AGX_STAGE_SETTING, setting);
 }
 
-/* The namespaces by descriptor, and a socket that configures the network from outside: what it may
- * is decided by who opened it, here, and by who uses it. */
+/* Sends the namespaces as descriptors, and a socket that configures the network from outside: its
+ * rights depend on its opener, which is this process, and on its user. */
 static void hand_over(int report_fd)
 {
     const struct agx_plan_report made = { .kind = AGX_PLAN_MADE, .pid = (uint32_t)getpid() };
@@ -60,8 +61,8 @@ static void hand_over(int report_fd)
         agx_report_fail(report_fd, AGX_STAGE_NEST, "report");
 }
 
-/* Until now we had all powers in the new namespaces, but the ids of who started us: to files of the
- * host he is their owner. */
+/* Until now we had all powers in the new namespaces, but still the daemon's user ids, which own
+ * files of the host. */
 static void leave_host_ids(int report_fd)
 {
     if (setresgid(0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresuid(0, 0, 0) < 0)
@@ -80,7 +81,7 @@ static _Noreturn void make_nest(int report_fd, char *const *settings)
     _exit(0);
 }
 
-/* False: it has told why. */
+/* False: it has reported why. */
 static bool ended_well(pid_t pid)
 {
     int status = 0;

@@ -2,16 +2,16 @@
  * pid1.h: PID 1 of a sandbox: what its parts share. docs/design/init.md
  *
  *     main.c      options, the main process, the loop
- *     mainlog.c   what the main process writes
+ *     mainlog.c   output of the main process
  *     channel.c   bytes to and from the daemon
- *     dispatch.c  what the daemon asks for, and what it is told
- *     cmd.h       commands, and which file does what for them
- *     mover.c     a thread for each command's output
+ *     dispatch.c  requests of the daemon, and the messages to it
+ *     cmd.h       commands, and the files that implement them
+ *     mover.c     the log pump: a thread for each command's output
  *     spawn.c     a process becomes a command
  *     suid.h      calls that would set the setuid or setgid bit
  *     plan.h      the way into a sandbox without an engine; nest.h: its namespaces
  *
- * Everything but the movers and suid.c is the main thread's. It never waits for anything but
+ * Everything except the log pumps and suid.c belongs to the main thread. It waits only in
  * epoll_wait(), opens no path once user code may run, and allocates nothing: every table has a
  * fixed size.
  */
@@ -24,28 +24,28 @@
 #include "init/plan.h"
 
 enum {
-    PID1_RECS_MAX = 4096,    /* commands known: those that run and those not yet forgotten */
+    PID1_RECS_MAX = 4096,    /* remembered commands: running, or not forgotten yet */
     PID1_JOBS_MAX = 1024,    /* commands that run, or whose output is kept here */
-    PID1_LEFTOVERS_MAX = 64, /* pipes that somebody still writes to after his command's end */
+    PID1_LEFTOVERS_MAX = 64, /* pipes that are still written to after their command's end */
     PID1_BUCKETS = 1024,
     PID1_NONE = 0xffff,
-    PID1_LOOK_MS = 100, /* how often we look at what ends without telling us */
+    PID1_LOOK_MS = 100, /* how often we check for ends that are not reported to us */
 };
 
 struct agx_pid1 {
     int epoll_fd, signal_fd;
-    int notify_fd[2]; /* movers write, we read */
+    int notify_fd[2]; /* log pumps write, we read */
     int null_fd, pts_fd, proc_fd;
-    int report_fd; /* of a plan that is being carried out; 0: none */
+    int report_fd; /* of the current plan; 0: none */
     char **base_env;
-    struct agx_str groups;   /* of every command, beside those of its user */
-    uint64_t users_until_ms; /* until then the main process may still be making users */
-    bool more_dead;          /* than were reaped in one turn */
+    struct agx_str groups;   /* of every command, besides those of its user */
+    uint64_t users_until_ms; /* until then the main process may still be adding users */
+    bool more_dead;          /* more than were reaped in one turn */
     pid_t main_pid;          /* 0: none, init itself idles */
     uint64_t main_kill_at_ms;
     struct agx_mover main_mover;
     bool main_moves; /* it was started */
-    bool ending;     /* the sandbox is over, only clean-up is left */
+    bool ending;     /* the sandbox has ended, only clean-up is left */
     int exit_code;
     uint64_t ending_until_ms;
 
@@ -65,7 +65,7 @@ struct agx_pid1 {
     unsigned leftover_next;
 };
 
-/* What the loop waits for: the upper half of epoll's data; the lower one is an index. */
+/* What the loop waits for: the upper half of epoll's data; the lower half is an index. */
 enum agx_source {
     SOURCE_SIGNAL,
     SOURCE_CHANNEL,
@@ -80,25 +80,25 @@ enum agx_source {
 /* main.c */
 bool agx_pid1_watch(struct agx_pid1 *p, int fd, uint32_t events, enum agx_source source,
                     unsigned index);
-/* The sandbox is over: everything is killed, logs and reports are completed, and init exits. */
+/* The sandbox has ended: kills everything, completes logs and reports, and exits. */
 void agx_pid1_end(struct agx_pid1 *p, int exit_code);
-/* The main process may start, if it does not run yet. */
+/* The main process may start, unless it already runs. */
 void agx_pid1_go(struct agx_pid1 *p);
 void agx_pid1_kill_main_in(struct agx_pid1 *p, uint64_t grace_ms);
 
 /* mainlog.c */
-/* The descriptor that the main process writes to, or -1: there is no log. */
+/* The descriptor that the main process writes to, or -1: no log. */
 int agx_mainlog_start(struct agx_pid1 *p, const struct agx_planned *planned);
 void agx_mainlog_finish(struct agx_pid1 *p);
 /* The log is not complete yet. */
 bool agx_mainlog_busy(const struct agx_pid1 *p);
 
 /* dispatch.c */
-/* Descriptors that nobody took are the caller's to close: those that are not -1 then. */
+/* Descriptors that were not taken remain the caller's to close: those that are not -1. */
 void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds);
 void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code code,
                          const char *why);
-/* Sends what is owed, as far as there is room. */
+/* Sends the messages that are due, as far as there is room. */
 void agx_dispatch_flush(struct agx_pid1 *p);
 bool agx_dispatch_can_send(const struct agx_pid1 *p);
 void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what);

@@ -21,7 +21,7 @@ enum { LOG_MODE = 0600 };
 
 static struct agx_planned planned;
 
-/* Reports of PID 1 come after the one that tells of it. */
+/* Reports of PID 1 must come after the one about its clone. */
 static void await_clone_told(const struct agx_planned *p)
 {
     char none;
@@ -40,7 +40,7 @@ _Noreturn void agx_plan_fail(const struct agx_planned *p, enum agx_plan_stage st
     agx_report_fail(p->report_fd, stage, what);
 }
 
-/* The plan cannot shrink under us, and stays mapped: the main process's words are there. */
+/* The plan's size cannot change, and it stays mapped: the main process's words are there. */
 static bool read_plan(int fd, struct agx_plan *ret)
 {
     struct stat st;
@@ -54,8 +54,8 @@ static bool read_plan(int fd, struct agx_plan *ret)
            agx_plan_decode(agx_str_bytes(at, (size_t)st.st_size), ret, NULL) == 0;
 }
 
-/* By writing "0": a process that enters alone, on its own account, waits for nobody in the kernel.
- * Here it is still root of the host, to whom these files belong. */
+/* Writes "0", which moves this process: one that moves only itself does not have to wait in the
+ * kernel. We are still root of the host here, who owns these files. */
 static void enter_cgroups(const struct agx_planned *p)
 {
     struct agx_init_list fds = p->plan.tasks_fds;
@@ -67,7 +67,7 @@ static void enter_cgroups(const struct agx_planned *p)
     }
 }
 
-/* Root of the host: it may have the right to raise what nobody inside could. */
+/* As root of the host, who may raise limits that nobody inside could. */
 static void set_limits(const struct agx_planned *p)
 {
     struct agx_init_list list = p->plan.rlimits;
@@ -90,9 +90,9 @@ static void set_limits(const struct agx_planned *p)
 }
 
 /*
- * A copy of a mount that is nowhere yet, so that nobody sees it half made. Root of the host: the
- * path is the host's, and only its root may map ids. What is set here cannot be taken back inside,
- * for the copy comes from a user namespace above.
+ * Copies a mount, detached so that it is not visible half made. As root of the host: the path is
+ * the host's, and only host root may map ids. The flags set here cannot be removed inside, because
+ * the copy comes from a user namespace above.
  */
 static int take_mount_at(const struct agx_planned *p, int at, const char *path, uint32_t flags,
                          uint64_t attrs)
@@ -122,7 +122,7 @@ static int take_mount(const struct agx_planned *p, const char *path, uint32_t fl
     return take_mount_at(p, AT_FDCWD, path, flags, attrs);
 }
 
-/* Of a descriptor the path is for messages: it may lead elsewhere by now. */
+/* With a descriptor, the path is only for messages: it may lead elsewhere by now. */
 static int take_source(const struct agx_planned *p, const struct agx_plan_mount *m)
 {
     const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
@@ -146,8 +146,8 @@ static void take_sources(struct agx_planned *p)
     while ((path = agx_init_list_next(&layers)))
         p->layers[n++] = take_mount(p, path, AGX_PLAN_READ_ONLY | idmap, 0);
     p->writable = take_mount(p, p->plan.writable.ptr, 0, 0);
-    /* What an overlay that never syncs left behind, so that nobody mounts it again after a crash of
-     * the host: here that is the daemon's to judge. */
+    /* A volatile overlay leaves a mark, so that it is not mounted again after a crash of the host:
+     * here the daemon decides that. */
     (void)unlinkat(p->writable, "work/work/incompat/volatile/dirty", 0);
     (void)unlinkat(p->writable, "work/work/incompat/volatile", AT_REMOVEDIR);
     p->devices = take_mount(p, p->plan.devices.ptr, AGX_PLAN_READ_ONLY | AGX_PLAN_RECURSIVE,
@@ -157,7 +157,7 @@ static void take_sources(struct agx_planned *p)
         p->mounts[n++] = take_source(p, &m);
 }
 
-/* "main.log" of the directory and its index, of which those of the last start stay beside. */
+/* "main.log" in the directory, and its index; those of the last start are kept beside. */
 static int open_log(const struct agx_planned *p, int dir, const char *name)
 {
     char last[32];
@@ -172,7 +172,7 @@ static int open_log(const struct agx_planned *p, int dir, const char *name)
     return fd;
 }
 
-/* Root of the host, to whom they belong: nobody inside has a path to them. */
+/* As root of the host, who owns them: no path inside leads to them. */
 static void open_logs(struct agx_planned *p)
 {
     const char *path = p->plan.log_dir.ptr;
@@ -190,9 +190,8 @@ static void open_logs(struct agx_planned *p)
 }
 
 /*
- * From here on we have no power over the host: all capabilities are those of the sandbox's user
- * namespace. The ids are still the host's root, to whom the host's files belong, until PID 1 takes
- * its own.
+ * From here on we have no power over the host: all capabilities are in the sandbox's user
+ * namespace. The user id is still host root, who owns the host's files, until PID 1 takes its own.
  */
 static void enter_nest(const struct agx_planned *p)
 {
@@ -202,9 +201,9 @@ static void enter_nest(const struct agx_planned *p)
 }
 
 /*
- * PID 1 is the daemon's child, not ours: we end, it stays. Libc keeps the number of its thread at
- * an address that only the kernel tells; where it does not tell, libc has a wrong number, which
- * only matters to abort().
+ * PID 1 is the daemon's child, not ours, and outlives us. Libc keeps its thread's number at an
+ * address that the kernel reports and then fills in. Where it does not report it, libc has a wrong
+ * number, which only matters to abort().
  */
 static pid_t clone_pid1(const struct agx_planned *p, int *ret_pidfd)
 {
@@ -247,7 +246,7 @@ static void become_pid1(struct agx_planned *p)
     _exit(agx_report_send(p->report_fd, &cloned, &pidfd, 1) ? 0 : 1);
 }
 
-/* Nothing of the host stays open but the logs: what the first three were is the sandbox's own
+/* No descriptor of the host stays open except the logs: the first three become the sandbox's own
  * /dev/null. */
 static void leave_descriptors(struct agx_planned *p)
 {
@@ -255,7 +254,7 @@ static void leave_descriptors(struct agx_planned *p)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), at = AGX_INIT_CONTROL_FD;
     bool done = null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0;
 
-    /* Copies of them in this order, with a gap before each at most. */
+    /* Duplicates them in this order; at most a gap remains before each. */
     for (size_t i = 0; done && i < AGX_ARRAY_LEN(kept); i++) {
         if (*kept[i] < 0)
             continue;

@@ -1,10 +1,10 @@
 /*
- * plan_layer.c: directories of the host that a sandbox sees below a layer of its own.
+ * plan_layer.c: host directories below a writable layer of the sandbox.
  *
- * Each becomes an overlay: what is read comes from the host, what is written goes to the sandbox's
- * writable directory, where it is found again at the next start, by the path inside. In PID 1, as
- * root of the sandbox, before it leaves the host: the overlay's options name what stands in the
- * stage. What is made here stands nowhere, and is mounted by agx_plan_mount() as the others are.
+ * Each becomes an overlay: reads come from the host, writes go to the sandbox's writable directory,
+ * where the next start finds them by the path inside. Runs in PID 1, as root of the sandbox, before
+ * it leaves the host: the overlay's options name paths on the stage. The results are detached, and
+ * agx_plan_mount() mounts them like the others.
  */
 #include "init/plan.h"
 
@@ -20,7 +20,7 @@
 
 enum { DIR_MODE = 0755, OPTIONS_MAX = 512, NAME_SIZE = 32, LAYER_SIZE = 32, PATH_SIZE = 96 };
 
-/* A path as a name: FNV-1a, whose 64 bits tell a few paths apart. */
+/* A path as a name: FNV-1a, whose 64 bits distinguish a few paths. */
 static uint64_t hash(struct agx_str path)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -30,8 +30,8 @@ static uint64_t hash(struct agx_str path)
     return h;
 }
 
-/* The top of the layer hides that of the directory: it belongs to whom that belongs to, as far as
- * he is known inside, and lets in whom that lets in. */
+/* The layer's top directory hides that of the host's directory, so it gets the same owner, as far
+ * as that is mapped inside, and the same mode. */
 static bool make_upper(const char *upper, const char *lower)
 {
     struct stat st;
@@ -49,7 +49,7 @@ static bool make_dir(const char *path)
     return mkdir(path, DIR_MODE) == 0 || errno == EEXIST;
 }
 
-/* Of a host that crashed: see take_sources() in plan.c. */
+/* After a crash of the host: see take_sources() in plan.c. */
 static void forget_volatile(const char *layer)
 {
     char path[PATH_SIZE];
@@ -70,7 +70,7 @@ static bool make_layer(const char *layer, const char *lower)
     return make_dir(LAYERS) && make_dir(layer) && make_upper(upper, lower) && make_dir(work);
 }
 
-/* The mount that takes the place of `fd`. */
+/* The mount that replaces `fd`. */
 static int layer_one(const struct agx_planned *p, size_t i, int fd, struct agx_str target)
 {
     char lower[NAME_SIZE], merged[NAME_SIZE], layer[LAYER_SIZE], options[OPTIONS_MAX];

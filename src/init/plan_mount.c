@@ -1,8 +1,8 @@
 /*
- * plan_mount.c: what of the kernel is hidden from a sandbox, and what of the host it sees.
+ * plan_mount.c: which kernel files are hidden from a sandbox, and which host files are mounted.
  *
  * In PID 1, as root of the sandbox, in its own root: no path leads out of it, whatever links the
- * image has. Links of /proc that lead to descriptors are not followed: ours are still open.
+ * image has. Links of /proc to descriptors are not followed: ours are still open.
  */
 #include "init/plan.h"
 
@@ -20,7 +20,7 @@
 
 enum { DIR_MODE = 0755, FILE_MODE = 0644 };
 
-/* What is not there needs no protection. */
+/* A missing file needs no protection. */
 static bool is_missing(void)
 {
     return errno == ENOENT || errno == ENOTDIR;
@@ -40,9 +40,9 @@ static void freeze(const struct agx_planned *p, const char *path)
 }
 
 /*
- * /dev/shm is an empty directory that nobody can write to, as long as nothing is mounted there. The
- * kind is asked for first: of a mount that the kernel has to take back it waits for everybody who
- * may have seen it, for milliseconds.
+ * /dev/shm is an empty, unwritable directory when nothing is mounted there. The file type is
+ * checked first: if the kernel has to undo a mount, it waits for every process that may have seen
+ * it, for milliseconds.
  */
 static void mask(const struct agx_planned *p, const char *path)
 {
@@ -84,7 +84,7 @@ static int open_inside(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 
-/* The last part of a path whose directory is there. */
+/* Makes the last component of a path whose directory exists. */
 static bool make_one(const char *path, bool dir)
 {
     char parent[PATH_MAX];
@@ -106,7 +106,7 @@ static bool make_one(const char *path, bool dir)
     return made >= 0;
 }
 
-/* Where a mount goes; with every directory that is missing. -1 and errno. */
+/* The target of a mount; makes missing directories. -1 and errno. */
 static int open_target(const char *target, bool dir)
 {
     char path[PATH_MAX];
@@ -141,7 +141,7 @@ static void mount_one(const struct agx_planned *p, int fd, const char *target, u
         to = open_target(target, S_ISDIR(from.st_mode));
     if (to < 0 || fstat(to, &at) < 0)
         agx_plan_fail(p, AGX_STAGE_MOUNT, target);
-    errno = S_ISDIR(from.st_mode) ? ENOTDIR : EISDIR; /* the kernel would only say no */
+    errno = S_ISDIR(from.st_mode) ? ENOTDIR : EISDIR; /* the kernel's own error says less */
     if (S_ISDIR(from.st_mode) != S_ISDIR(at.st_mode))
         agx_plan_fail(p, AGX_STAGE_MOUNT, target);
     if (move_mount(fd, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
@@ -152,7 +152,7 @@ static void mount_one(const struct agx_planned *p, int fd, const char *target, u
     (void)close(fd);
 }
 
-/* The sandbox's own: its files are nobody else's. */
+/* The sandbox's own file system: no other user has its files. */
 static void allow_own_suid(void)
 {
     static const char *const own[] = { "/", "/dev/shm" };

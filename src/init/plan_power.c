@@ -1,8 +1,8 @@
 /*
- * plan_power.c: what PID 1 and all that it starts may do.
+ * plan_power.c: limits what PID 1 and its children may do.
  *
- * In PID 1, as root of the sandbox, the root stands. The order: what needs a capability or a system
- * call that is given up comes before that.
+ * In PID 1, as root of the sandbox, with its root complete. The order: what needs a capability or a
+ * system call comes before that is given up.
  */
 #include "init/plan.h"
 
@@ -21,13 +21,13 @@ enum { CAPS_MAX = 64 };
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
-/* What PID 1 itself works with: users of commands, their directories, their signals. It never
- * executes a program, so nobody else gets it. */
+/* What PID 1 itself needs: users of commands, their directories, their signals. It never executes a
+ * program, so no other process gets them. */
 #define OWN_CAPS                                                                                   \
     (BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_SETUID) |                  \
      BIT(CAP_SETGID) | BIT(CAP_KILL))
 
-/* Nothing that is executed ever has a capability outside of this set, whoever owns it. */
+/* No executed program ever has a capability outside of this set, whoever owns its file. */
 static void bound_capabilities(const struct agx_planned *p)
 {
     for (int cap = 0; cap < CAPS_MAX; cap++) {
@@ -61,7 +61,7 @@ static void filter_calls(const struct agx_planned *p)
     struct sock_fprog prog = {
         .len = (unsigned short)(p->plan.seccomp.len / sizeof(struct sock_filter)),
     };
-    /* The kernel copies it byte by byte, from wherever it lies. */
+    /* The kernel copies it byte by byte, whatever its alignment. */
     union {
         const char *in;
         struct sock_filter *out;
@@ -86,7 +86,7 @@ static bool has_mount_without_suid(const struct agx_planned *p)
     return false;
 }
 
-/* The thread begins before there is any filter, which would be its own, too. */
+/* The thread begins before there is any filter, which would apply to it too. */
 static void begin_suid(const struct agx_planned *p)
 {
     if (!agx_suid_start(p->plan.caps))
@@ -105,7 +105,7 @@ void agx_plan_give_up_power(struct agx_planned *p)
 {
     const bool suid = has_mount_without_suid(p);
 
-    /* Else everybody inside had the keys of who started the daemon. */
+    /* Otherwise every process inside had the keys of the user who started the daemon. */
     (void)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
     bound_capabilities(p);
     if ((p->plan.flags & AGX_PLAN_NO_NEW_PRIVS) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -116,7 +116,7 @@ void agx_plan_give_up_power(struct agx_planned *p)
     if (suid)
         filter_suid(p);
     drop_capabilities(p);
-    /* New ids may have made us dumpable: then code of the sandbox could trace us. */
+    /* Changing ids may have made us dumpable: then code of the sandbox could trace us. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0)
         agx_plan_fail(p, AGX_STAGE_CAPS, NULL);
 }

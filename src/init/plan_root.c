@@ -1,10 +1,10 @@
 /*
- * plan_root.c: PID 1 makes its root: an overlay over the layers, with /proc, /sys and /dev, and
+ * plan_root.c: PID 1 makes its root, an overlay over the layers with /proc, /sys and /dev, and
  * leaves the host's.
  *
- * All of it in PID 1's own mount namespace, with all capabilities in the sandbox's user namespace
- * and none outside, as root of the sandbox. Paths that go into the overlay's options are relative:
- * /proc/self/mountinfo shows them, and shall show nothing of the host.
+ * All of it runs in PID 1's own mount namespace, as root of the sandbox, with all capabilities in
+ * the sandbox's user namespace and none outside. Paths in the overlay's options are relative,
+ * because /proc/self/mountinfo shows them and must reveal nothing of the host.
  */
 #include "init/plan.h"
 
@@ -18,19 +18,20 @@
 
 #include "base/banned.h"
 
-/* Every host has it, and what is in it is not seen from here any more. */
+/* Every host has it; its content is not visible from here any more. */
 #define STAGE "/tmp"
 
 enum { OPTIONS_MAX = 4096, DIR_MODE = 0755 }; /* the kernel takes a page of options */
 
-/* Until now the ids were those of the host's root. */
+/* Until now we had the ids of the host's root. */
 static void take_identity(const struct agx_planned *p)
 {
     (void)setsid();
     if (setresgid(0, 0, 0) < 0 || setgroups(0, NULL) < 0 || setresuid(0, 0, 0) < 0)
         agx_plan_fail(p, AGX_STAGE_IDENTITY, NULL);
     (void)umask(0);
-    /* Here, not in the clone: its root is the cgroup that we are in, now that we are in it. */
+    /* Now, not in the clone: the namespace's root is the cgroup that we are in, and only now are we
+     * in it. */
     if (unshare(CLONE_NEWCGROUP) < 0)
         agx_plan_fail(p, AGX_STAGE_CLONE, "cgroup namespace");
 }
@@ -43,8 +44,7 @@ static void attach(const struct agx_planned *p, int fd, const char *name)
     (void)close(fd);
 }
 
-/* A place for what the overlay is made of. The kernel takes mounts that stand somewhere, no others.
- */
+/* A directory for the overlay's layers: the kernel only accepts attached mounts. */
 static void make_stage(const struct agx_planned *p)
 {
     char name[16];
@@ -60,7 +60,7 @@ static void make_stage(const struct agx_planned *p)
     attach(p, p->writable, "rw");
 }
 
-/* Marks of ours are in user.*: inside a user namespace nobody reads trusted.* */
+/* Our marks are in user.*: inside a user namespace trusted.* is not readable. */
 static void mount_overlay(const struct agx_planned *p)
 {
     char options[OPTIONS_MAX] = "lowerdir=";
@@ -75,8 +75,8 @@ static void mount_overlay(const struct agx_planned *p)
         agx_plan_fail(p, AGX_STAGE_OVERLAY, "/");
 }
 
-/* A directory at the top of the image; made when it is missing. One that is a link would lead
- * elsewhere. The name to mount on, for who is in the image's root. */
+/* A directory at the top of the image; makes a missing one. A link would lead elsewhere. Returns
+ * the name to mount on, relative to the image's root. */
 static const char *need_dir(const struct agx_planned *p, const char *path)
 {
     struct stat st;
@@ -89,7 +89,8 @@ static const char *need_dir(const struct agx_planned *p, const char *path)
     return path + 1;
 }
 
-/* Before the host's root is left: the kernel gives a new proc and sysfs to who sees one already. */
+/* Before we leave the host's root: the kernel allows a new proc and sysfs only to a process that
+ * sees one already. */
 static void mount_kernel(const struct agx_planned *p)
 {
     static const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -109,8 +110,8 @@ static void mount_kernel(const struct agx_planned *p)
         agx_plan_fail(p, AGX_STAGE_MOUNT, "/dev/pts");
 }
 
-/* The old root goes with all that is mounted in it; the stage, too, of which the overlay has copies
- * of its own. After that no path leads to the host. */
+/* Unmounts the old root and everything in it, also the stage, of whose mounts the overlay has its
+ * own copies. After that no path leads to the host. */
 static void leave_host(const struct agx_planned *p)
 {
     if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)

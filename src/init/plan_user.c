@@ -1,12 +1,11 @@
 /*
- * plan_user.c: /etc/passwd and /etc/group know who runs in the sandbox: programs ask for the name
- * and the home of their own user, and an image for any user, or of one program, has no line for
- * him.
+ * plan_user.c: adds the sandbox's user to /etc/passwd and /etc/group: programs ask for the name and
+ * the home of their own user, and many images have no entry for it.
  *
  * In PID 1, as root of the sandbox, in its own root, before anything of the host is mounted there.
- * The image is not trusted: only a regular file of the image itself is read and added to, or one
- * is made where there is none. What is a link, or leads elsewhere, is left as it is. The overlay
- * makes a copy of what is changed. Nobody depends on it, so that a full disk is no failure.
+ * The image is not trusted: only a regular file of the image itself is read and added to, or a
+ * missing one is made. A link, or a path that leads elsewhere, is left alone. The overlay copies a
+ * changed file. Nothing depends on the entry, so a full disk is not a failure.
  */
 #include "init/plan.h"
 
@@ -29,11 +28,11 @@ enum { DIR_MODE = 0755, FILE_MODE = 0644, LINE_MAX_BYTES = 512 };
 struct file {
     const char *path;
     struct agx_str text;
-    bool ours; /* one that may be added to: a regular file, or none yet */
+    bool ours; /* it may be added to: a regular file, or none yet */
 };
 
-/* Below the root, without links, and in no other file system: /proc and /dev stand there already.
- * A FIFO is not waited for. */
+/* Beneath the root, without links, and in the same file system: /proc and /dev are mounted already.
+ * Does not block on a FIFO. */
 static int open_own(const char *path, uint64_t flags)
 {
     const struct open_how how = {
@@ -72,7 +71,7 @@ static void forget(struct file *f)
         (void)munmap(at.out, f->text.len);
 }
 
-/* One write: what others read is the file of before or that of after. */
+/* One write: readers see the file before or after it. */
 static void add(const struct file *f, const char *lines)
 {
     const bool cut = f->text.len > 0 && f->text.ptr[f->text.len - 1] != '\n';
@@ -118,7 +117,7 @@ void agx_plan_list_user(const struct agx_planned *p)
     struct file passwd = read_own(PASSWD), group = read_own(GROUP);
     static struct agx_user u; /* large */
 
-    /* One who is asked for by a name that the image does not have is for others to refuse. */
+    /* A name that the image does not have is refused elsewhere. */
     if (!agx_user_find(p->plan.user, passwd.text, group.text, &u)) {
         (void)mkdir("etc", DIR_MODE);
         add_users(&passwd, &u);

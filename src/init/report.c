@@ -8,7 +8,7 @@
 
 #include "base/banned.h"
 
-enum { EXIT_FAILED = 125 }; /* as an engine says that it could not even begin */
+enum { EXIT_FAILED = 125 }; /* as an engine reports that it could not even begin */
 
 bool agx_report_send(int fd, const struct agx_plan_report *r, const int *fds, size_t n_fds)
 {

@@ -1,9 +1,9 @@
 /*
  * spawn.c: the new process between fork and exec. It has PID 1's memory, is not dumpable until its
- * exec, and allocates from the kernel alone: threads of PID 1 may hold any lock.
+ * exec, and allocates only from the kernel: threads of PID 1 may hold any lock.
  *
- * Ids are set by system calls: libc's functions would first ask all threads of the process, of
- * which there is only this one.
+ * Ids are set by raw system calls: libc's functions would first signal all threads of the process,
+ * and it has only this one.
  */
 #include "init/spawn.h"
 
@@ -30,14 +30,14 @@ enum {
     EXIT_NOT_EXECUTABLE = 126,
     DIR_MODE = 0755,
     DIR_UMASK = 022,
-    AWAIT_USER_NS = 10 * 1000 * 1000, /* between two looks for a user */
+    AWAIT_USER_NS = 10 * 1000 * 1000, /* between two checks for a user */
 };
 
-/* What is built for exec. */
+/* The arguments for exec. */
 struct image {
     char **argv; /* argv[-1] is free, for a shell */
     char **env;
-    const char *path; /* PATH's value */
+    const char *path; /* the value of PATH */
 };
 
 static _Noreturn void fail(const struct agx_spawn *s, enum agx_code code, const char *what,
@@ -70,8 +70,8 @@ static void *get_memory(const struct agx_spawn *s, size_t n)
     return p;
 }
 
-/* By the system call: libc keeps the two signals of its threads to itself, and whoever started us
- * may have had them ignored. */
+/* By raw system call: libc refuses to change its two internal signals, and we may have been started
+ * with them ignored. */
 static void reset_signals(void)
 {
     const struct {
@@ -82,13 +82,13 @@ static void reset_signals(void)
     } standard = { 0 };
     sigset_t none;
 
-    for (int i = 1; i < NSIG; i++) /* KILL and STOP say no, and have no other action */
+    for (int i = 1; i < NSIG; i++) /* KILL and STOP fail, and always have the default action */
         (void)syscall(SYS_rt_sigaction, i, &standard, NULL, sizeof(standard.mask));
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* 0, 1, 2, the report, and nothing else. Every descriptor of PID 1 is above those. */
+/* 0, 1, 2, the report, and nothing else. All descriptors of PID 1 are above those. */
 static void set_descriptors(const struct agx_spawn *s)
 {
     const int from[3] = { s->in_fd, s->out_fd, s->err_fd };
@@ -126,8 +126,8 @@ static bool set_effective(uid_t uid)
 }
 
 /*
- * One missing directory, made by the user himself. Where he may not, PID 1 makes it and gives it to
- * him: he cannot put another in its place in between, for he has no right to write there.
+ * Makes one missing directory, as the user. Where the user may not, PID 1 makes it and changes its
+ * owner: the user cannot replace it in between, having no right to write there.
  */
 static bool make_dir(const char *path, const struct agx_user *u)
 {
@@ -189,7 +189,7 @@ static void find_user(const struct agx_spawn *s, struct agx_user *u)
         fail(s, AGX_FAILED_PRECONDITION, "user", s->user.ptr, "too many groups");
 }
 
-/* He may open /dev/stdout and the like, as programs that take files alone are told to. */
+/* The user may open /dev/stdout and the like, as programs that only accept files need. */
 static void give_output(const struct agx_user *u)
 {
     struct stat st;
@@ -214,7 +214,7 @@ static void become(const struct agx_spawn *s, const struct agx_user *u)
         fail_errno(s, "become user", s->user.ptr);
 }
 
-/* exec takes words that it does not change as if it might. */
+/* exec does not change words, but its type says so. */
 static char *as_word(const char *text)
 {
     union {
@@ -294,20 +294,21 @@ static void build_argv(const struct agx_spawn *s, struct image *image)
         image->argv[n++] = as_word(word);
 }
 
-/* Returns only with a fault: errno. */
+/* Returns only on failure: errno. */
 static void try_exec(const struct agx_spawn *s, const struct image *image, const char *path)
 {
     (void)execve(path, image->argv, image->env);
     if (errno != ENOEXEC || s->is_main)
         return;
-    /* A script without a first line that names its interpreter: a shell would read it. */
+    /* A script without an interpreter line: a shell would read it. */
     image->argv[-1] = as_word("sh");
     image->argv[0] = as_word(path);
     (void)execve("/bin/sh", image->argv - 1, image->env);
     errno = ENOEXEC;
 }
 
-/* In every directory of PATH. The first file that is there but cannot be run is the fault told. */
+/* Tries every directory of PATH. The first file that exists but cannot be run determines the
+ * error. */
 static void search_exec(const struct agx_spawn *s, const struct image *image)
 {
     struct agx_str rest = agx_str_from(image->path), dir, name = agx_str_from(image->argv[0]);

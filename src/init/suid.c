@@ -1,4 +1,4 @@
-/* suid.c: the thread that hears of calls, and hands each to a process of its own. */
+/* suid.c: the thread that receives calls, and passes each to its own process. */
 #include "init/suid.h"
 
 #include "base/fd.h"
@@ -19,7 +19,7 @@
 enum {
     STACK = 128 << 10,
     CALLS_MAX = 32,      /* at a time; more wait in the kernel */
-    TOLD_SIZE = 4 << 10, /* a kernel of later may tell more than we know of */
+    TOLD_SIZE = 4 << 10, /* a later kernel may send more than we know of */
 };
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -28,7 +28,7 @@ enum {
 
 #define BIT(cap) (UINT64_C(1) << (cap))
 
-/* Reads the caller's path and the links of its directory in /proc, and becomes the caller. */
+/* To read the caller's path and the links of its directory in /proc, and to take its identity. */
 #define OWN_CAPS                                                                                   \
     (BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_CHROOT) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |               \
      BIT(CAP_DAC_OVERRIDE))
@@ -42,7 +42,7 @@ static struct {
     uint64_t mounts[SUID_MOUNTS_MAX];
     size_t n_mounts;
     uint64_t caps;
-    int fault; /* why the thread could not begin */
+    int fault; /* why the thread could not start */
     sem_t begun, go;
     int listener_fd, proc_fd;
     struct call calls[CALLS_MAX];
@@ -67,7 +67,7 @@ void agx_suid_allow(int mount_fd)
         suid.n_mounts++;
 }
 
-/* No mount comes or goes once code of the sandbox runs, so that numbers keep their meaning. */
+/* No mount is added or removed once code of the sandbox runs, so mount ids stay valid. */
 bool agx_suid_is_allowed(int fd)
 {
     uint64_t id;
@@ -83,7 +83,7 @@ bool agx_suid_is_allowed(int fd)
 
 /* ---- calls ---- */
 
-/* A fork with a pidfd that sends no signal at its end: only we wait for it, not PID 1's loop. */
+/* A fork with a pidfd and without an exit signal: only we wait for it, not PID 1's loop. */
 static pid_t fork_quietly(int *ret_pidfd)
 {
     struct clone_args a = { .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)ret_pidfd };
@@ -113,7 +113,8 @@ static void take(struct call *c)
     }
 }
 
-/* Who was killed before it could answer has its caller refused; else that is nothing. */
+/* A process that was killed before it answered: its caller gets an error; otherwise this has no
+ * effect. */
 static void end(struct call *c)
 {
     siginfo_t info;
@@ -166,7 +167,7 @@ static void await(sem_t *s)
         continue;
 }
 
-/* Signals of the process are for its first thread. */
+/* Signals to this process are handled by its first thread. */
 static void *serve(void *unused)
 {
     sigset_t all;
@@ -207,8 +208,8 @@ bool agx_suid_start(uint64_t caps)
     return r == 0;
 }
 
-/* Once a call was told of, only what kills its caller interrupts it: else it would be made twice.
- */
+/* After its notification a call is interrupted only when its caller is killed: otherwise it would
+ * be made twice. */
 int agx_suid_install(void)
 {
     struct sock_filter code[SUID_FILTER_MAX];
@@ -225,7 +226,7 @@ bool agx_suid_serve(int listener_fd)
 {
     int fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    /* Not by a number that the control channel will have. */
+    /* Not at a number that the control channel will get. */
     suid.proc_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, AGX_INIT_CONTROL_FD + 1);
     suid.listener_fd = listener_fd;
     agx_closep(&fd);

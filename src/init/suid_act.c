@@ -1,9 +1,9 @@
 /*
- * suid_act.c: does what the caller asked for, where that is allowed.
+ * suid_act.c: carries out the caller's request, where that is allowed.
  *
- * Each object is opened once, and what was decided of that descriptor is done to it: to a file by
- * its descriptor, to a new one as a name in its directory that was not there. Links of /proc that
- * lead to files of a process are not followed: ours would be there.
+ * Each object is opened once, checked, and changed by that same descriptor; a new one is created as
+ * a name that did not exist in its directory. Links of /proc to files of a process are not
+ * followed: they would lead to ours.
  */
 #include "init/suid.h"
 
@@ -33,7 +33,7 @@ static int look_up(const struct agx_suid_call *c, const char *path, int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* What stands behind a descriptor that only has the name of it. */
+/* A name by which the file of an O_PATH descriptor can be used. */
 static const char *name_of(int fd)
 {
     static char name[32];
@@ -42,7 +42,7 @@ static const char *name_of(int fd)
     return name;
 }
 
-/* The directory of the last part of the path, which goes to *ret_name. */
+/* The directory of the path's last component, which goes to *ret_name. */
 static int open_parent(const struct agx_suid_call *c, const char **ret_name)
 {
     const char *slash = strrchr(c->path, '/');
@@ -89,7 +89,7 @@ static int make_node(const struct agx_suid_call *c)
     return mknodat(dir, name, c->mode, c->dev) < 0 ? -errno : 0;
 }
 
-/* One that is there keeps its mode. Nobody waits here for the other end of a FIFO. */
+/* An existing file keeps its mode. Does not wait for the other end of a FIFO. */
 static int open_old(const struct agx_suid_call *c)
 {
     _cleanup_close_ int at = look_up(c, c->path, c->flags & O_NOFOLLOW);
@@ -135,8 +135,8 @@ static int open_nameless(const struct agx_suid_call *c)
     return fd < 0 ? -errno : fd;
 }
 
-/* A file may come and go between the two looks. A link to what is not there is not made through:
- * for that it would be followed a second time. */
+/* A file may appear or disappear between the two lookups. A dangling link is not created through:
+ * that would follow it a second time. */
 static int open_file(const struct agx_suid_call *c)
 {
     int r = -ENOENT;
@@ -174,7 +174,7 @@ void agx_suid_refuse(int listener_fd, uint64_t id, int fault)
     answer(listener_fd, id, fault);
 }
 
-/* The descriptor becomes the caller's, and the call returns its number, both at once. */
+/* Adds the descriptor to the caller and makes the call return its number, in one step. */
 static void hand_over(const struct agx_suid_call *c, int fd)
 {
     struct seccomp_notif_addfd a = {
@@ -217,7 +217,7 @@ static void act(const struct agx_suid_call *c)
         answer(c->listener_fd, c->told->id, -r);
 }
 
-/* Nothing else of PID 1 is open here: no path leads to it. */
+/* No other descriptor of PID 1 is open here: no path leads to it. */
 static bool keep_descriptors(int listener_fd, int proc_fd)
 {
     int listener = fcntl(listener_fd, F_DUPFD_CLOEXEC, PROC_FD + 1),

@@ -1,9 +1,9 @@
 /*
- * suid_caller.c: what the caller asks for, and as whom.
+ * suid_caller.c: reads the caller's request and identity.
  *
- * All of it by one directory of /proc that was opened while the caller waited for the call, and so
- * is that caller's, whoever has its number later. What other threads of the caller change meanwhile
- * is seen as before or as after, once.
+ * Everything is read through one directory of /proc that was opened while the caller waited for the
+ * call, and therefore is that caller's, even if its pid is reused. What other threads of the caller
+ * change meanwhile is read once, before or after the change.
  */
 #include "init/suid.h"
 
@@ -28,7 +28,7 @@ enum {
     STATUS_MAX = 1 << 20,
 };
 
-/* The number behind blanks, as the kernel prints it; false: there is none. */
+/* The number behind blanks, as the kernel prints it; false: none. */
 static bool take_number(const char **at, unsigned base, uint64_t *ret)
 {
     static const char digits[] = "0123456789abcdef";
@@ -49,7 +49,7 @@ bool agx_suid_waits(const struct agx_suid_call *c)
     return ioctl(c->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->told->id) == 0;
 }
 
-/* Page by page: the string may end right before one that is not there. */
+/* Page by page: the string may end right before an unmapped one. */
 static int read_path(struct agx_suid_call *c, uint64_t at)
 {
     size_t got = 0;
@@ -72,7 +72,7 @@ static int read_path(struct agx_suid_call *c, uint64_t at)
     return -ENAMETOOLONG;
 }
 
-/* The object that the caller has as descriptor `n`. */
+/* The file of the caller's descriptor `n`. */
 static int open_fd(const struct agx_suid_call *c, int n)
 {
     char name[32];
@@ -83,7 +83,7 @@ static int open_fd(const struct agx_suid_call *c, int n)
     return fd < 0 ? -EBADF : fd;
 }
 
-/* One that was opened by O_PATH is for the calls that take it by name. */
+/* An O_PATH descriptor only works in calls that name files by path. */
 static bool is_path_only(const struct agx_suid_call *c, int n)
 {
     _cleanup_close_ int fd = -1;
@@ -103,7 +103,7 @@ static bool is_path_only(const struct agx_suid_call *c, int n)
     return !take_number(&at, 8, &flags) || (flags & O_PATH);
 }
 
-/* "/proc/self/fd/N", by which programs reach a descriptor that a call does not take. In our own
+/* "/proc/self/fd/N", by which programs use a descriptor in calls that do not take one. In our own
  * /proc/self it would be one of ours. */
 static int take_own_fd(struct agx_suid_call *c)
 {
@@ -124,7 +124,7 @@ static int take_own_fd(struct agx_suid_call *c)
     return 0;
 }
 
-/* Where a relative path begins, which is not looked at for another. */
+/* Where a relative path begins; not used for an absolute one. */
 static int take_base(struct agx_suid_call *c, int dir)
 {
     if (c->path[0] == '/')
@@ -211,7 +211,7 @@ int agx_suid_take(struct agx_suid_call *c)
     if (c->root_fd < 0)
         return -EPERM;
     r = take_arguments(c);
-    /* The path was read by number: the caller's, if it is still there. */
+    /* The path was read by pid: it is the caller's if that still exists. */
     return agx_suid_waits(c) ? r : -ESRCH;
 }
 
@@ -221,7 +221,7 @@ static struct {
     char text[STATUS_MAX];
     uint32_t groups[SUID_GROUPS_MAX];
     size_t n_groups;
-    uint32_t uid, gid; /* those by which files are opened */
+    uint32_t uid, gid; /* those that file access uses */
     mode_t umask;
     uint64_t caps;
 } caller;
@@ -240,7 +240,7 @@ static bool read_status(const struct agx_suid_call *c)
     return n == 0;
 }
 
-/* What follows the name, at the beginning of a line. */
+/* The text behind this name at the beginning of a line. */
 static const char *find_line(const char *name)
 {
     const char *at = strstr(caller.text, name);
@@ -248,7 +248,7 @@ static const char *find_line(const char *name)
     return at ? at + strlen(name) : "";
 }
 
-/* The kernel prints the real, effective, saved and last the file system's. */
+/* The kernel prints the real, effective, saved and file system id, in this order. */
 static bool read_fourth(const char *name, uint32_t *ret)
 {
     const char *at = find_line(name);
@@ -285,7 +285,8 @@ static bool read_caller(const struct agx_suid_call *c)
     return true;
 }
 
-/* What may be taken back stays permitted: nobody inside has as much, so that nobody traces us. */
+/* All permitted capabilities stay permitted: no process inside has as many, so none can trace
+ * us. */
 static bool set_caps(uint64_t caps)
 {
     struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -309,7 +310,7 @@ int agx_suid_become(const struct agx_suid_call *c)
         return -EPERM;
     (void)syscall(SYS_setfsgid, caller.gid);
     (void)syscall(SYS_setfsuid, caller.uid);
-    /* They say what was before, never that they failed. */
+    /* These calls return the previous id, never an error. */
     if ((uint32_t)syscall(SYS_setfsgid, -1) != caller.gid ||
         (uint32_t)syscall(SYS_setfsuid, -1) != caller.uid || !set_caps(caller.caps))
         return -EPERM;

@@ -22,12 +22,12 @@
 #define SYS_fchmodat2 452
 #endif
 
-/* Of open: with neither bit the mode is not looked at. */
+/* For open: without these bits the mode is ignored. */
 #define CREATES (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
 
 enum { NO_FLAGS = -1 };
 
-/* Which argument is the mode and, of those that create only on request, which one says so. */
+/* Which argument is the mode and, for calls that create only on request, which one says so. */
 static const struct {
     unsigned number;
     int mode, flags;
@@ -47,13 +47,14 @@ static const struct {
         n += AGX_ARRAY_LEN(code);                                                                  \
     } while (0)
 #define LOAD(at) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)(at))
-/* The lower half of an argument: the kernel looks at no more of a mode or of flags. */
+/* The lower half of an argument: the kernel ignores the rest of modes and flags. */
 #define LOAD_ARG(i) LOAD(offsetof(struct seccomp_data, args) + 8 * (size_t)(i))
 #define IF_EQ(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (skip))
 #define IF_ANY(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, (skip))
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
 
-/* Calls of other tables are not there: a native sandbox ends who makes them, engines allow both. */
+/* Calls of other architectures are not covered: a native sandbox kills their callers; engines allow
+ * both. */
 size_t agx_suid_filter(uint32_t action, struct sock_filter out[SUID_FILTER_MAX])
 {
     size_t n = 0;

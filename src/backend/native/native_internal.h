@@ -47,7 +47,7 @@ struct agx_native {
     struct agx_shown_host host;
     struct agx_pool *disk_pool; /* our own directories and cgroups */
     struct agx_pool *copies_pool;
-    struct agx_pool *use_pool;   /* counts files of sandboxes; also one that may block */
+    struct agx_pool *use_pool;   /* counts files of sandboxes */
     struct agx_pool *trash_pool; /* removes files, which may take long */
     struct agx_images *images;
     struct agx_puller *puller;
