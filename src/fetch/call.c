@@ -6,8 +6,8 @@
  *                  +-deadline-+            cancel, close: no done()
  *
  * An answer's body is collected in `got`; when it is wanted in pieces, `got` holds what came in the
- * present turn. A call is out of libcurl and of the fetch's list before done() runs, and in memory
- * until its timer is closed.
+ * current turn. A call is removed from libcurl and the fetch's list before done() runs, and freed
+ * when its timer is closed.
  */
 #include "fetch/fetch_internal.h"
 
@@ -18,26 +18,26 @@
 
 #include "base/banned.h"
 
-/* libcurl's own limit where a call has none; it knows no "for ever". */
+/* libcurl's own limit, for a call without one: it has no "unlimited". */
 enum { CONNECT_MS_DEFAULT = 300000 };
 
 struct agx_fetch_call {
     struct fetch_transfer transfer;
-    struct agx_fetch_request request; /* functions and numbers; its strings are gone */
+    struct agx_fetch_request request; /* functions and numbers; its strings are freed */
     void *user;
     char *name; /* "GET '/x'": for messages */
     struct curl_slist *headers;
     struct agx_buf got;
     size_t head_bytes;
-    bool headed;             /* the head of the real answer (not 1xx) has come */
+    bool headed;             /* the head of the final answer (not 1xx) has come */
     bool in_pieces;          /* the answer is 2xx and wanted in pieces */
-    bool begun_due;          /* request.begun() is to be called */
+    bool begun_due;          /* request.begun() must be called */
     bool read_waits;         /* request.read() had nothing */
-    bool paused;             /* nobody takes the answer now */
+    bool paused;             /* the user has paused the answer */
     uint64_t due_ms;         /* end of the deadline in loop time; 0: none */
-    uint64_t heard_ms;       /* when bytes last went either way */
-    uint64_t looked_ms;      /* the heard_ms after whose silence the sockets were looked at again */
-    struct agx_error *error; /* what made us end it */
+    uint64_t heard_ms;       /* when bytes last moved in either direction */
+    uint64_t looked_ms;      /* the heard_ms after which the sockets were checked again */
+    struct agx_error *error; /* why we ended it */
     uv_timer_t timer;
 };
 
@@ -51,7 +51,7 @@ static uint64_t now(const struct agx_fetch_call *c)
     return uv_now(agx_loop_uv(c->transfer.fetch->loop));
 }
 
-/* Frees what no handle of the loop is needed for. */
+/* Frees everything that needs no handle of the loop. */
 static void call_done(struct agx_fetch_call *c)
 {
     if (c->transfer.easy)
@@ -72,7 +72,7 @@ static void on_timer_closed(uv_handle_t *h)
     fetch_released(f);
 }
 
-/* Out of libcurl and the list; what is left goes with the timer. */
+/* Removes it from libcurl and the list; the rest is freed with the timer. */
 static void detach(struct agx_fetch_call *c)
 {
     fetch_remove(&c->transfer);
@@ -84,7 +84,7 @@ static void drop(struct fetch_transfer *t)
     detach(call_of(t));
 }
 
-/* The answer as it is by now; without a body when that goes in pieces. */
+/* The answer so far; without a body when that goes in pieces. */
 static struct agx_fetch_answer answer_of(const struct agx_fetch_call *c)
 {
     long status = 0;
@@ -113,7 +113,8 @@ static void ended(struct fetch_transfer *t, CURLcode result)
     tell_done(c);
 }
 
-/* What came in the turn that has ended. The call may be gone after each of its callbacks. */
+/* Passes on what came in the turn that has ended. The call may be gone after each of its
+ * callbacks. */
 static void news(struct fetch_transfer *t)
 {
     struct agx_fetch_call *c = call_of(t);
@@ -138,7 +139,7 @@ static void news(struct fetch_transfer *t)
 
 static const struct fetch_transfer_kind call_kind = { news, ended, drop };
 
-/* Inside libcurl: the failure is what done() will tell. */
+/* Inside libcurl: done() will report this failure. */
 static void fail(struct agx_fetch_call *c, enum agx_code code, const char *why, size_t limit)
 {
     if (!c->error)
@@ -146,7 +147,7 @@ static void fail(struct agx_fetch_call *c, enum agx_code code, const char *why, 
                             why, limit);
 }
 
-/* A line of the head, or of what follows a chunked body. */
+/* A line of the head, or of a chunked body's trailer. */
 static size_t on_header(char *line, size_t one, size_t n, void *user)
 {
     struct agx_fetch_call *c = user;
@@ -182,7 +183,7 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *user)
     c->heard_ms = now(c);
     if (agx_buf_append(&c->got, agx_str_bytes(bytes, n)) < 0) {
         fail(c, AGX_RESOURCE_EXHAUSTED, "body is", c->got.max);
-        return n + 1; /* not n, also when n is 0 */
+        return n + 1; /* not n, even when n is 0 */
     }
     if (c->in_pieces)
         fetch_tell(&c->transfer);
@@ -210,7 +211,7 @@ static size_t on_read(char *buf, size_t one, size_t size, void *user)
 
 static void on_timer(uv_timer_t *timer);
 
-/* The timer runs out at the earlier of the two limits. */
+/* The timer expires at the earlier of the two limits. */
 static void arm(struct agx_fetch_call *c)
 {
     uint64_t quiet = c->request.quiet_ms ? c->heard_ms + c->request.quiet_ms : 0;
@@ -221,13 +222,13 @@ static void arm(struct agx_fetch_call *c)
         (void)uv_timer_start(&c->timer, on_timer, due > at ? due - at : 0, 0);
 }
 
-/* We may be the one who is late: what lies in the socket came in time. False: it was looked at. */
+/* We may be late ourselves: what is in the socket came in time. False: it was checked already. */
 static bool look_again(struct agx_fetch_call *c)
 {
     if (c->looked_ms == c->heard_ms)
         return false;
     c->looked_ms = c->heard_ms;
-    (void)uv_timer_start(&c->timer, on_timer, 1, 0); /* the loop looks at its sockets before */
+    (void)uv_timer_start(&c->timer, on_timer, 1, 0); /* the loop polls its sockets before */
     return true;
 }
 
@@ -266,10 +267,10 @@ static int add_header(struct agx_fetch_call *c, const char *line)
 
 static int set_headers(struct agx_fetch_call *c, const struct agx_fetch_request *q)
 {
-    /* Engines answer what they think of a body without being asked first. */
+    /* Engines judge a body without being asked first. */
     if (add_header(c, "Expect:") < 0)
         return -AGX_RESOURCE_EXHAUSTED;
-    /* Or libcurl would call an empty body a form. */
+    /* Otherwise libcurl would send an empty body as a form. */
     if (q->body.len == 0 && !q->read && add_header(c, "Content-Type:") < 0)
         return -AGX_RESOURCE_EXHAUSTED;
     for (const char *const *h = q->headers; h && *h; h++)
@@ -296,7 +297,7 @@ static int set_method(struct agx_fetch_call *c, const struct agx_fetch_request *
             CURLE_OK)
             return -AGX_RESOURCE_EXHAUSTED;
     }
-    /* A kept connection may be dead, and libcurl then sends the request once more. */
+    /* A kept connection may be dead, and libcurl would then repeat the request. */
     if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0)
         (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, on);
     return curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, q->method) == CURLE_OK
@@ -368,8 +369,8 @@ void agx_fetch_cancel(struct agx_fetch_call *call)
         detach(call);
 }
 
-/* What libcurl kept meanwhile it hands over inside, and it asks for its timer: users are told in a
- * turn of their own. */
+/* libcurl passes on what it kept from inside this call, and sets its timer: users are called in a
+ * later turn. */
 static void set_pauses(struct agx_fetch_call *c)
 {
     struct agx_fetch *f = c->transfer.fetch;

@@ -5,16 +5,17 @@
  *        |                                |  \--other--> REFUSED --its body--> refused()
  *        +---- deadline, broken ----------+---------------------------------------> closed()
  *
- * libcurl makes the connection (TLS, too) and moves bytes over it (CURLOPT_CONNECT_ONLY); the
- * request and the answer's head are ours (codec/http1.h). Bytes of the user leave after the answer
- * only: an engine forgets what came together with the request.
+ * libcurl makes the connection (also with TLS) and moves bytes over it (CURLOPT_CONNECT_ONLY); the
+ * request and the answer's head are ours (codec/http1.h). The user's bytes are sent only after the
+ * answer: an engine drops what arrives together with the request.
  *
  * Invariants:
- *  (1) the user is called from the loop only, never inside a call of his;
- *  (2) after any call of the user d->state may be CLOSED; the memory stays until the handles on the
- *      loop are closed, which is never in the same turn;
- *  (3) bytes that the user has not taken are in `in`, and while there are any he has paused;
- *  (4) a peer that takes no more ends the stream when all that it sent is read, not before: what
+ *  (1) the user is called from the loop only, never inside the user's own call;
+ *  (2) after any callback d->state may be CLOSED; the memory stays until the handles on the loop
+ *      are closed, which is never in the same turn;
+ *  (3) bytes that the user has not consumed are in `in`, and while there are any the user has
+ *      paused;
+ *  (4) a peer that accepts no more bytes ends the stream only when all that it sent is read; what
  *      cannot be sent any more is dropped.
  */
 #include "fetch/duplex.h"
@@ -42,7 +43,7 @@ struct agx_duplex {
     char *name;          /* "POST '/x'": for messages */
     struct agx_buf head; /* the request */
     struct agx_buf out;  /* bytes of the user */
-    size_t out_at;       /* so many are sent, of the one that is being sent */
+    size_t out_at;       /* how much of the current buffer is sent */
     struct agx_buf in;
     struct agx_buf body; /* of a refusal */
     unsigned status;
@@ -52,9 +53,9 @@ struct agx_duplex {
     bool ending; /* our direction ends after what is queued */
     bool ended;
     uint64_t open_ms;
-    int fd; /* of the connection, for polling; a copy, since libcurl closes its own */
+    int fd; /* the connection, for polling; a copy, because libcurl closes its own */
     uv_poll_t poll;
-    uv_timer_t timer; /* until OPEN the deadline, then "read again at once" */
+    uv_timer_t timer; /* the deadline until OPEN, then "read again at once" */
     unsigned n_open;  /* handles */
 };
 
@@ -135,7 +136,7 @@ static void fail(struct agx_duplex *d, CURLcode result)
 
 /* ---- reading ---- */
 
-/* What came, to the user; false: he has closed, or has paused. */
+/* Passes received bytes to the user; false: the user has closed, or has paused. */
 static bool deliver(struct agx_duplex *d)
 {
     size_t n;
@@ -152,7 +153,7 @@ static bool deliver(struct agx_duplex *d)
     return !d->paused;
 }
 
-/* The body of a refusal; false: it is complete, and told. */
+/* The body of a refusal; false: it is complete, and reported. */
 static bool take_refusal(struct agx_duplex *d)
 {
     struct agx_str in = agx_buf_peek(&d->in), part = { 0 };
@@ -162,7 +163,7 @@ static bool take_refusal(struct agx_duplex *d)
     while (r == AGX_HTTP_BODY_PART) {
         r = agx_http_read_body(&d->http, in, &used, &part, NULL);
         part.len = r == AGX_HTTP_BODY_PART ? AGX_MIN(part.len, d->body.max - d->body.len) : 0;
-        (void)!agx_buf_append(&d->body, part); /* what fits must do */
+        (void)!agx_buf_append(&d->body, part); /* what fits is enough */
         if (r >= 0)
             in = agx_str_skip(in, used);
     }
@@ -183,7 +184,7 @@ static bool take_head(struct agx_duplex *d)
     int r = agx_http_read_head(&d->http, agx_buf_peek(&d->in), &used, &head, NULL);
 
     if (r < 0) {
-        (void)agx_error_set(&error, AGX_DATA_LOSS, "%s: the answer is no HTTP", d->name);
+        (void)agx_error_set(&error, AGX_DATA_LOSS, "%s: the answer is not HTTP", d->name);
         finish(d, error);
         return false;
     }
@@ -192,7 +193,7 @@ static bool take_head(struct agx_duplex *d)
     d->status = head.status;
     agx_buf_consume(&d->in, used);
     if (d->status < 200 && d->status != 101)
-        return d->in.len > 0; /* "100 Continue" and its like: the answer follows */
+        return d->in.len > 0; /* "100 Continue" and the like: the answer follows */
     if (d->status != 101 && !(d->status == 200 && head.body == AGX_HTTP_UNTIL_CLOSE)) {
         d->state = DUPLEX_REFUSED;
         return true;
@@ -203,7 +204,7 @@ static bool take_head(struct agx_duplex *d)
     return d->state != DUPLEX_CLOSED;
 }
 
-/* Bytes have been added to `in`; false: reading does not go on. */
+/* Bytes were added to `in`; false: stop reading. */
 static bool take(struct agx_duplex *d)
 {
     while (d->state == DUPLEX_ASK)
@@ -254,7 +255,7 @@ static void read_some(struct agx_duplex *d)
         if (!take(d))
             return;
     }
-    /* Others have their turn; TLS may hold more than the socket tells of. */
+    /* Gives others a turn; TLS may have buffered more than the socket shows. */
     if (d->state == DUPLEX_OPEN)
         (void)uv_timer_start(&d->timer, on_timer, 0, 0);
 }
@@ -315,7 +316,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct agx_duplex *d = container_of(poll, struct agx_duplex, poll);
 
-    if (status < 0) /* of an error libuv does not say what for */
+    if (status < 0) /* libuv does not say which event failed */
         events = wanted_events(d);
     if (events & UV_WRITABLE)
         write_some(d);
@@ -409,7 +410,8 @@ int agx_duplex_open(struct agx_fetch *f, const struct agx_duplex_request *reques
 
     d->is_tls = strncmp(f->base, "https:", strlen("https:")) == 0;
     if (r == 0 && duplex_write_request(&d->head, f->base, request) < 0)
-        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "%s: no such request can be sent", d->name);
+        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "%s: the request is malformed or too long",
+                          d->name);
     if (r == 0) {
         (void)curl_easy_setopt(d->transfer.easy, CURLOPT_CONNECT_ONLY, 1L);
         r = fetch_begin(&d->transfer, err);

@@ -1,4 +1,4 @@
-/* duplex_request.c: the request that asks for a connection to become a stream. */
+/* duplex_request.c: writes the request that turns a connection into a stream. */
 #include "base/buf.h"
 #include "codec/http1.h"
 #include "fetch/duplex.h"
@@ -6,7 +6,7 @@
 
 #include "base/banned.h"
 
-/* "http://host:1/proxy": its host, and what goes in front of every path. */
+/* "http://host:1/proxy": its host, and the prefix of every path. */
 static void split_base(const char *base, struct agx_str *ret_host, struct agx_str *ret_prefix)
 {
     struct agx_str rest = agx_str_from(strstr(base, "://") + 3);

@@ -1,16 +1,16 @@
 /*
- * fetch.c: libcurl's multi interface on our loop: its sockets, its timer, and the rule of when its
+ * fetch.c: libcurl's multi interface on our loop: its sockets, its timer, and the rule for when its
  * functions may be called.
  *
- * libcurl calls back from inside of itself, where none of its functions may be used. So its
- * callbacks only keep what came (fetch_tell), and everything that our users see happens in
- * fetch_settle(), after libcurl has returned; there they may start, cancel and close as they like.
+ * libcurl calls back from inside its own functions, where none of them may be called. So its
+ * callbacks only keep what came (fetch_tell). Everything that our users see happens in
+ * fetch_settle(), after libcurl has returned; there they may start, cancel and close freely.
  *
  * Invariants:
- *  (1) f->inside is set exactly while libcurl is at work;
- *  (2) users are called from fetch_settle() and from timers of ours only, but for `read`;
- *  (3) after any call of a user the fetch may be closing: f stays in memory until the handles on
- *      the loop are closed, which is never in the same turn.
+ *  (1) f->inside is set exactly while a function of libcurl runs;
+ *  (2) users are called only from fetch_settle() and from our timers, except `read`;
+ *  (3) after any callback the fetch may be closing: f stays in memory until the handles on the loop
+ *      are closed, which is never in the same turn.
  */
 #include "fetch/fetch_internal.h"
 
@@ -21,7 +21,7 @@
 
 #include "base/banned.h"
 
-/* A socket of libcurl's on the loop. */
+/* A socket of libcurl on the loop. */
 struct watch {
     struct agx_fetch *fetch;
     curl_socket_t fd;
@@ -47,7 +47,7 @@ void fetch_tell(struct fetch_transfer *t)
         agx_list_push_back(&t->fetch->told, &t->told);
 }
 
-/* The next transfer that libcurl is done with; false: there is none. */
+/* The next transfer that libcurl has finished; false: none. */
 static bool next_ended(struct agx_fetch *f, struct fetch_transfer **ret_t, CURLcode *ret_result)
 {
     CURLMsg *m;
@@ -69,7 +69,7 @@ void fetch_settle(struct agx_fetch *f)
     CURLcode result;
 
     assert(!f->inside);
-    /* What came before what ended: an answer's last bytes and its end often come together. */
+    /* First the data, then the end: an answer's last bytes and its end often come together. */
     while (!f->closing) {
         t = AGX_LIST_TAKE(&f->told, struct fetch_transfer, told);
         if (t)
@@ -145,7 +145,7 @@ static struct watch *watch_new(struct agx_fetch *f, curl_socket_t fd)
     return w;
 }
 
-/* libcurl wants to know of these events on the socket. -1 makes it give the transfers up. */
+/* libcurl asks for these events on the socket. -1 makes it abort the transfers. */
 static int on_socket_wish(CURL *easy, curl_socket_t fd, int what, void *user, void *assigned)
 {
     struct watch *w = assigned;
@@ -241,19 +241,19 @@ struct agx_fetch *agx_fetch_close(struct agx_fetch *f)
     while ((t = AGX_LIST_FIRST(&f->transfers, struct fetch_transfer, node)))
         t->kind->drop(t);
     f->closing = true;
-    (void)curl_multi_cleanup(f->multi); /* and with it every watch */
+    (void)curl_multi_cleanup(f->multi); /* ends every watch too */
     uv_close((uv_handle_t *)&f->timer, on_timer_closed);
     return NULL;
 }
 
-/* What every request has. */
+/* Sets the options of every request. */
 static CURLcode set_common(struct agx_fetch *f, CURL *easy)
 {
     static const long on = 1, off = 0;
     CURLcode c = CURLE_OK;
 
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, on);
-    /* Or a call that is given up would wait for the thread that resolves its name. */
+    /* Otherwise a cancelled call would wait for the thread that resolves its name. */
     (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, on);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, on);
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);

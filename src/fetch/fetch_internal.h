@@ -12,15 +12,15 @@ struct agx_duplex_request;
 struct fetch_transfer;
 
 struct fetch_transfer_kind {
-    /* After libcurl returned, for one that asked with fetch_tell(). May be NULL. */
+    /* After libcurl returned, when fetch_tell() was called. May be NULL. */
     void (*news)(struct fetch_transfer *t);
-    /* libcurl is done with it. */
+    /* libcurl has finished it. */
     void (*ended)(struct fetch_transfer *t, CURLcode result);
-    /* The fetch closes: ends without a callback. */
+    /* The fetch closes: end without a callback. */
     void (*drop)(struct fetch_transfer *t);
 };
 
-/* A transfer of libcurl's and what it is for; embedded first by calls and duplexes. */
+/* A transfer of libcurl and its purpose; embedded first by calls and duplexes. */
 struct fetch_transfer {
     const struct fetch_transfer_kind *kind;
     struct agx_fetch *fetch;
@@ -35,36 +35,36 @@ struct agx_fetch {
     CURLM *multi;
     char *unix_socket, *base, *ca_file, *cert_file, *key_file;
     bool insecure;
-    bool inside;     /* libcurl is at work: none of its functions may be called */
-    bool closing;    /* nothing of libcurl's is left */
-    unsigned n_open; /* handles on the loop, those of transfers too, and the fetch itself */
+    bool inside;     /* inside libcurl: none of its functions may be called */
+    bool closing;    /* libcurl is cleaned up */
+    unsigned n_open; /* handles on the loop, also those of transfers, and the fetch itself */
     uv_timer_t timer;
     struct agx_list transfers, told; /* of struct fetch_transfer */
 };
 
-/* Makes an easy handle for `path` of the server, with all that every request has, and gives it to
+/* Makes an easy handle for `path` of the server, with the options of every request, and adds it to
  * libcurl; nothing happens before the loop's next turn. */
 int fetch_prepare(struct agx_fetch *f, struct fetch_transfer *t, const char *path,
                   struct agx_error **err) AGX_MUST_CHECK;
 int fetch_begin(struct fetch_transfer *t, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Takes it from libcurl: its connection is closed unless the transfer was complete. */
+/* Removes it from libcurl: its connection is closed unless the transfer was complete. */
 void fetch_remove(struct fetch_transfer *t);
 
-/* kind->news() is due when libcurl has returned. */
+/* Requests kind->news() for when libcurl has returned. */
 void fetch_tell(struct fetch_transfer *t);
 
-/* Hands out what came of a call into libcurl that was made with f->inside set. */
+/* Passes on the results of a call into libcurl that was made with f->inside set. */
 void fetch_settle(struct agx_fetch *f);
 
-/* One of n_open is gone. */
+/* Releases one of n_open. */
 void fetch_released(struct agx_fetch *f);
 
-/* The one adapter from libcurl's codes. `what` is in front. Returns -code. */
+/* The one adapter for libcurl's codes. `what` is the prefix. Returns -code. */
 int fetch_fail(struct agx_error **err, const struct fetch_transfer *t, CURLcode result,
                const char *what);
 
-/* Appends the request with its body; `base` is the server's. Negative when no such request can be
+/* Appends the request with its body; `base` is the server's. Negative when the request cannot be
  * written: a header that would split the head, or one that is too long. */
 int duplex_write_request(struct agx_buf *b, const char *base,
                          const struct agx_duplex_request *q) AGX_MUST_CHECK;
