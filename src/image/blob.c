@@ -1,4 +1,4 @@
-/* blob.c: files and members of tars, read in order. */
+/* blob.c: reads files and members of tars in order. */
 #include "image/blob.h"
 
 #include "base/limits.h"

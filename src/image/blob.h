@@ -1,5 +1,5 @@
 /*
- * blob.h: the bytes of a blob, which is a whole file or a member of a tar in it, with their digest.
+ * blob.h: reads a blob, which is a whole file or a member of a tar in it, with its digest.
  * Blocking.
  */
 #ifndef AGX_IMAGE_BLOB_H
@@ -12,8 +12,8 @@
 
 /* Where a blob is. */
 struct agx_blob_place {
-    int fd;         /* read by offset: several may at the same time */
-    bool is_member; /* of the tar, whose header is at `offset`; else the whole file */
+    int fd;         /* read by offset: several readers may share it */
+    bool is_member; /* a tar member, whose header is at `offset`; else the whole file */
     uint64_t offset;
 };
 
@@ -24,10 +24,11 @@ struct agx_blob;
 int agx_blob_open(const struct agx_blob_place *place, struct agx_blob **ret_blob,
                   struct agx_error **err) AGX_MUST_CHECK;
 
-/* Up to `size` bytes; 0 at the end. `user` is the blob, as agx_unpack() has it. */
+/* Reads up to `size` bytes; 0 at the end. `user` is the blob: the signature is that of
+ * agx_unpack()'s read. */
 ssize_t agx_blob_read(void *user, void *buf, size_t size, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Reads what is left; then the digest of all. */
+/* Reads the rest; returns the digest of everything. */
 int agx_blob_digest(struct agx_blob *b, char ret_digest[AGX_DIGEST_SIZE],
                     struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /*
- * challenge.c: reads WWW-Authenticate (RFC 9110, 11.6.1): schemes, each with parameters, all
- * separated by commas. A word that '=' follows is a parameter of the scheme before it; any other
- * begins a scheme.
+ * challenge.c: parses WWW-Authenticate (RFC 9110, 11.6.1): schemes, each with parameters, all
+ * separated by commas. A word before '=' is a parameter of the preceding scheme; any other begins a
+ * scheme.
  */
 #include "image/challenge.h"
 
@@ -23,7 +23,7 @@ void agx_challenge_done(struct agx_challenge *c)
 static bool is_token(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("!#$%&'*+-.^_`|~/", c)); /* '/': not of a token, but of old secrets */
+           (c && strchr("!#$%&'*+-.^_`|~/", c)); /* '/': not in tokens, but in old secrets */
 }
 
 static struct agx_str take_token(struct agx_str *rest)
@@ -42,7 +42,7 @@ static void skip(struct agx_str *rest, const char *any)
         *rest = agx_str_skip(*rest, 1);
 }
 
-/* What stands between quotes, of which the first is at the front. */
+/* A quoted string; its opening quote is at the front. */
 static int take_quoted(struct agx_str *rest, struct agx_buf *value)
 {
     for (size_t i = 1; i < rest->len; i++) {
@@ -75,7 +75,7 @@ static int keep(struct agx_challenge *c, struct agx_str name, struct agx_buf *va
     return *slot ? 0 : -AGX_RESOURCE_EXHAUSTED;
 }
 
-/* The value behind '='; `wanted`: it is one of the challenge that we take. */
+/* The value behind '='; `wanted`: it belongs to the challenge that we use. */
 static int take_parameter(struct agx_challenge *c, struct agx_str name, struct agx_str *rest,
                           bool wanted)
 {
@@ -88,7 +88,7 @@ static int take_parameter(struct agx_challenge *c, struct agx_str name, struct a
         r = take_quoted(rest, &value);
     } else {
         r = agx_buf_append(&value, take_token(rest));
-        skip(rest, "="); /* the end of a secret in base64, which has no name */
+        skip(rest, "="); /* the end of an unnamed secret in base64 */
     }
     return r == 0 && wanted ? keep(c, name, &value) : r;
 }
@@ -139,6 +139,6 @@ int agx_challenge_parse(struct agx_challenge *c, struct agx_str text, struct agx
     if (r == 0)
         return 0;
     agx_challenge_done(c);
-    return agx_error_set(err, (enum agx_code) - r, "how it wants to be asked cannot be read%s",
+    return agx_error_set(err, (enum agx_code) - r, "its WWW-Authenticate header is malformed%s",
                          r == -AGX_RESOURCE_EXHAUSTED ? ": out of memory" : "");
 }

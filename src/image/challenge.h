@@ -1,4 +1,4 @@
-/* challenge.h: WWW-Authenticate: how a registry wants to be shown who asks. No I/O. */
+/* challenge.h: parses WWW-Authenticate: which authentication a registry requires. No I/O. */
 #ifndef AGX_IMAGE_CHALLENGE_H
 #define AGX_IMAGE_CHALLENGE_H
 
@@ -6,19 +6,19 @@
 #include "base/str.h"
 
 enum agx_challenge_kind {
-    AGX_CHALLENGE_NONE, /* nothing that we can do */
+    AGX_CHALLENGE_NONE, /* none that we support */
     AGX_CHALLENGE_BASIC,
-    AGX_CHALLENGE_BEARER, /* a token, which another server gives */
+    AGX_CHALLENGE_BEARER, /* a token from another server */
 };
 
 struct agx_challenge {
     enum agx_challenge_kind kind;
-    /* Of BEARER: the other server's address, and what to say there. NULL: not said. */
+    /* For BEARER: the token server's address, and its parameters. NULL: not given. */
     char *realm, *service, *scope;
 };
 
-/* Of several challenges the best that we can meet. `c` is overwritten, and there is nothing to free
- * on failure. -AGX_DATA_LOSS for text that is none. */
+/* Chooses the best of several challenges that we support. Overwrites `c`; a failure leaves nothing
+ * to free. -AGX_DATA_LOSS for malformed text. */
 int agx_challenge_parse(struct agx_challenge *c, struct agx_str text,
                         struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /*
- * change.c: changes of the store, one after the other; and the removal of what nobody needs.
+ * change.c: changes of the store, one after the other; and the removal of unused layers.
  *
- * Removing a layer is moving it to tmp/, which is part of the change, and taking it apart there,
- * which may take long and is not.
+ * Removing a layer is moving it to tmp/, which is part of the change. Deleting its files there may
+ * take long and is not.
  */
 #include "image/images_internal.h"
 
@@ -21,15 +21,15 @@ static int write_text(struct change *c, const char *path, const char *text, stru
     return path ? agx_path_write_file(c->s->dirfd, path, agx_str_from(text), 0600, err) : 0;
 }
 
-/* What could not be removed is a file that nothing names: the next start tries again. */
+/* A file that could not be removed is unused: the next start tries again. */
 static void remove_files(struct change *c)
 {
     for (size_t i = 0; i < c->removed.len; i++)
         (void)!unlinkat(c->s->dirfd, c->removed.items[i], 0);
 }
 
-/* Each gets a name of its own in tmp/: a former layer of the same digest may still be there. One
- * that cannot be moved is a layer that nothing names. */
+/* Each gets its own name in tmp/: an earlier layer of the same digest may still be there. One that
+ * cannot be moved is unused. */
 static void move_layers(struct change *c)
 {
     for (size_t i = 0; i < c->moved.len; i++) {
@@ -96,13 +96,13 @@ static void change_next(struct agx_images *s)
 
     if (!c)
         return;
-    s->changing = true; /* until its end is over, in which another may be asked for */
+    s->changing = true; /* until its end returns, which may request another */
     c->job = (struct agx_job){ .kind = &change_kind };
     if (s->stopping)
         (void)agx_error_set(&c->error, AGX_CANCELLED, "the store of images is closing");
     else
         (void)!c->begin(c, &c->error);
-    /* Also one that cannot begin ends on a later turn. */
+    /* A change that cannot begin also ends in a later turn. */
     if (images_job(&c->job, s->index_pool, NULL) == 0)
         return;
     if (!c->error)

@@ -5,7 +5,7 @@
  *       |                                       ^
  *       +--> helper --ends, or is killed at the deadline or by a cancel
  *
- * A look-up is freed when both its timer is closed and its helper has ended.
+ * A lookup is freed when its timer is closed and its helper has ended.
  */
 #include "image/credentials.h"
 
@@ -22,23 +22,23 @@
 
 #include "base/banned.h"
 
-/* What Docker Hub is called in config.json. */
+/* Docker Hub's name in config.json. */
 #define HUB_KEY "https://index.docker.io/v1/"
 
-/* A user name by which helpers say that the secret is a token. */
+/* With this user name a helper says that the secret is a token. */
 #define TOKEN_USER "<token>"
 
 struct agx_credentials_lookup {
     struct agx_loop *loop;
-    agx_credentials_fn done; /* NULL: told, or cancelled */
+    agx_credentials_fn done; /* NULL: called already, or cancelled */
     void *user;
     char *key;    /* of the registry */
     char *helper; /* "docker-credential-x"; for messages */
-    char *name;   /* what was found; NULL: a token */
-    char *secret; /* NULL: nothing */
+    char *name;   /* of the user; NULL: a token */
+    char *secret; /* NULL: none found */
     struct agx_error *error;
     struct agx_child *child;
-    int out; /* what the helper prints; -1: there is none */
+    int out; /* the helper's output; -1: none */
     uv_timer_t timer;
     bool timer_open;
 };
@@ -229,7 +229,7 @@ static void tell(struct agx_credentials_lookup *k)
              AGX_TAKE_PTR(k->error));
 }
 
-/* What the helper printed: {"Username": ..., "Secret": ...}. */
+/* The helper's output: {"Username": ..., "Secret": ...}. */
 static void read_helper(struct agx_credentials_lookup *k)
 {
     uint8_t text[AGX_CREDENTIALS_MAX];
@@ -259,7 +259,7 @@ static void on_exit_(void *user, const struct agx_child_status *status)
         lookup_free(k);
         return;
     }
-    /* One that knows nothing of the registry ends with 1. */
+    /* A helper that does not know the registry exits with 1. */
     if (status->code == 0 && !k->error)
         read_helper(k);
     else if (!k->error && status->code != 1)
@@ -275,7 +275,7 @@ static void on_deadline(uv_timer_t *timer)
     agx_child_kill_group(k->child, SIGKILL);
 }
 
-/* The program's path, owned, from PATH; NULL: there is none. */
+/* The program's path, owned, from PATH; NULL: none. */
 static char *find_program(const char *path, const char *name)
 {
     struct agx_str rest = agx_str_from(path), dir;
@@ -294,7 +294,7 @@ static char *find_program(const char *path, const char *name)
     return NULL;
 }
 
-/* A file that holds the registry's name, for the helper's standard input. */
+/* A file with the registry's name, for the helper's standard input. */
 static int input_of(const char *key, struct agx_error **err)
 {
     _cleanup_close_ int fd = memfd_create("registry", MFD_CLOEXEC);
@@ -326,7 +326,7 @@ static int start_program(struct agx_credentials_lookup *k,
     k->out = out[0];
     theirs = out[1];
     fds[1] = (struct agx_child_fd){ theirs, 1 };
-    /* It is read once, after the end: a pipe holds more than a helper has to say. */
+    /* It is read once, after the end: a helper's output fits into a pipe. */
     if (agx_fd_set_nonblock(k->out, true, err) < 0)
         return -AGX_INTERNAL;
     return agx_child_start(k->loop,
@@ -340,7 +340,7 @@ static int start_program(struct agx_credentials_lookup *k,
                            on_exit_, k, &k->child, err);
 }
 
-/* True: it runs, and its end will tell. */
+/* True: it runs, and its end will be reported. */
 static bool start_helper(struct agx_credentials_lookup *k,
                          const struct agx_credentials_lookup_params *p, const char *name)
 {

@@ -17,7 +17,7 @@ enum {
     AGX_DIGEST_SIZE = 72,  /* as text, with the NUL */
 };
 
-/* The text is one: also safe as part of a file name. */
+/* The text is a digest, and therefore safe as part of a file name. */
 bool agx_digest_is(struct agx_str text);
 
 /* The digest of the bytes, as numbers. */
@@ -40,7 +40,7 @@ int agx_digest_sum_end(struct agx_digest_sum *sum, char ret_digest[AGX_DIGEST_SI
 /* Accepts NULL; returns NULL. */
 struct agx_digest_sum *agx_digest_sum_free(struct agx_digest_sum *sum);
 
-/* As the name of a file: "sha256-...". Returns `out`. */
+/* As a file name: "sha256-...". Returns `out`. */
 char *agx_digest_file(const char *digest, char out[AGX_DIGEST_SIZE]);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * image.h: an image of the store: what its configuration says of the sandboxes that are made from
- * it, and where its layers are.
+ * image.h: an image of the store: its configuration, which sandboxes are made from, and the places
+ * of its layers.
  *
- * Nothing of it changes but its names and its pins, which are the loop thread's.
+ * Nothing of it changes except its names and its pins, which belong to the loop thread.
  */
 #ifndef AGX_IMAGE_IMAGE_H
 #define AGX_IMAGE_IMAGE_H
 
 #include "core/spec.h"
 
-/* What the configuration says, as Docker and OCI write it. */
+/* The configuration, in the format of Docker and OCI. */
 struct agx_image_config {
-    char *os, *architecture, *variant;    /* "linux", "amd64"; NULL: not said */
-    char *created;                        /* RFC 3339; NULL: not said */
-    char *user;                           /* as USER has it; NULL: root */
+    char *os, *architecture, *variant;    /* "linux", "amd64"; NULL: not set */
+    char *created;                        /* RFC 3339; NULL: not set */
+    char *user;                           /* USER of the image; NULL: root */
     char *workdir;                        /* NULL: "/" */
     char *stop_signal;                    /* "SIGTERM", "15"; NULL: SIGTERM */
     struct agx_words env;                 /* "NAME=value" */
@@ -25,8 +25,8 @@ struct agx_image_config {
 };
 
 /*
- * `c` is overwritten; nothing is to be freed on failure. -AGX_INVALID_ARGUMENT for text that is no
- * configuration of an image.
+ * Overwrites `c`; a failure leaves nothing to free. -AGX_INVALID_ARGUMENT for text that is not an
+ * image configuration.
  */
 int agx_image_config_parse(struct agx_image_config *c, struct agx_str text,
                            struct agx_error **err) AGX_MUST_CHECK;
@@ -35,29 +35,29 @@ void agx_image_config_done(struct agx_image_config *c);
 
 struct agx_image {
     unsigned refs;
-    unsigned pins;          /* sandboxes that are made from it: it cannot be removed meanwhile */
+    unsigned pins;          /* sandboxes made from it: it cannot be removed meanwhile */
     char *id;               /* digest of the configuration, "sha256:..." */
-    char *digest;           /* of its manifest; NULL: it came without one */
-    struct agx_words names; /* whole ones, "docker.io/library/python:3.13"; maybe none */
-    /* Directories, absolute, the top one first, as overlayfs wants them. Never empty: an image
-     * without layers has one empty directory. */
+    char *digest;           /* of its manifest; NULL: none was given */
+    struct agx_words names; /* full names, "docker.io/library/python:3.13"; may be empty */
+    /* Absolute directories, the top one first, in overlayfs's order. Never empty: an image without
+     * layers has one empty directory. */
     struct agx_words layers;
     struct agx_image_config config;
-    char *config_text; /* the configuration as it came */
+    char *config_text; /* the configuration's original text */
     uint64_t size;     /* bytes of the files of all its layers */
-    int64_t added_ms;  /* when it came into the store, since 1970 */
+    int64_t added_ms;  /* when it was added to the store, since 1970 */
 };
 
 struct agx_image *agx_image_ref(struct agx_image *i);
-/* Returns NULL; accepts NULL. */
+/* Accepts and returns NULL. */
 struct agx_image *agx_image_unref(struct agx_image *i);
 
 /*
- * A pin for each sandbox, from before its root is mounted until its files are gone; also for those
- * that a restarted daemon finds. A pin holds a reference of its own.
+ * A pin for each sandbox, from before its root is mounted until its files are removed; also for
+ * those that a restarted daemon finds. A pin holds its own reference.
  */
 struct agx_image *agx_image_pin(struct agx_image *i);
-/* Returns NULL; accepts NULL. */
+/* Accepts and returns NULL. */
 struct agx_image *agx_image_unpin(struct agx_image *i);
 
 static inline void agx_image_unrefp(struct agx_image **i)

@@ -1,4 +1,4 @@
-/* image_config.c: reads an image's configuration. Members that are missing, or null, are empty. */
+/* image_config.c: parses an image's configuration. Missing and null members count as empty. */
 #include "image/image.h"
 
 #include "base/limits.h"
@@ -45,7 +45,7 @@ static int take_labels(const json_t *config, struct agx_pairs *ret, struct agx_e
     {
         if (!json_is_string(value))
             return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                                 "member 'Labels' has what is no string");
+                                 "member 'Labels' has a value that is not a string");
         r = agx_pairs_set(ret, agx_str_from(key), agx_str_from(json_string_value(value)), err);
         if (r < 0)
             return r;
@@ -53,7 +53,7 @@ static int take_labels(const json_t *config, struct agx_pairs *ret, struct agx_e
     return 0;
 }
 
-/* The keys of an object whose values say nothing. */
+/* The keys of an object whose values are meaningless. */
 static int take_ports(const json_t *config, struct agx_words *ret, struct agx_error **err)
 {
     json_t *ports = NULL, *value;
@@ -74,7 +74,7 @@ static int take_ports(const json_t *config, struct agx_words *ret, struct agx_er
     return 0;
 }
 
-/* Nanoseconds; 0 is the default of whoever runs it. */
+/* Nanoseconds; 0: the default of the program that runs it. */
 static int take_time(const json_t *object, const char *key, int64_t *ret, struct agx_error **err)
 {
     int64_t ns = 0;
@@ -121,7 +121,7 @@ static int take_run(struct agx_image_config *c, const json_t *root, struct agx_e
     int r;
 
     if (!agx_json_has(root, "config"))
-        return 0; /* an image of files alone */
+        return 0; /* an image that only has files */
     if ((r = agx_json_get_object(root, "config", &config, err)) < 0 ||
         (r = agx_member_text(config, "User", &c->user, err)) < 0 ||
         (r = agx_member_text(config, "WorkingDir", &c->workdir, err)) < 0 ||
@@ -149,8 +149,8 @@ static int take_layers(struct agx_image_config *c, const json_t *root, struct ag
                              c->diff_ids.len, AGX_IMAGE_LAYERS_MAX);
     for (size_t i = 0; i < c->diff_ids.len; i++)
         if (!agx_digest_is(agx_str_from(c->diff_ids.items[i])))
-            return agx_error_set(err, AGX_INVALID_ARGUMENT, "its layer %zu has no SHA-256 digest",
-                                 i + 1);
+            return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                                 "its layer %zu has no valid SHA-256 digest", i + 1);
     return 0;
 }
 

@@ -1,10 +1,10 @@
 /*
- * imagefile.c: looks through a tar once and decides what it is.
+ * imagefile.c: reads a tar once and decides what it is.
  *
- * The first look notes where each file's header is in the plain tar, and the tar's digest. Of a
- * root file system that digest is the layer's, and the file itself is the blob. Of an archive of
- * images the layers are members, which are read in place: a compressed one is written out plain
- * first.
+ * The first pass records where each file's header is in the uncompressed tar, and the tar's digest.
+ * For a root file system, that digest is the layer's, and the file itself is the blob. For an
+ * archive of images, the layers are members, which are read in place: a compressed archive is first
+ * written out uncompressed.
  */
 #include "image/imagefile_internal.h"
 
@@ -23,12 +23,12 @@
 
 #include "base/banned.h"
 
-enum { LINKS_MAX = 8 }; /* one behind the other; `docker save` writes one */
+enum { LINKS_MAX = 8 }; /* in a chain; `docker save` writes one */
 
 /* ---- names ---- */
 
-/* Appends the components of `path` to the name in `out`, without "." and "..". False: it leads out,
- * or is too long. */
+/* Appends the components of `path` to the name in `out`, resolving "." and "..". False: it leads
+ * out, or is too long. */
 static bool join(char out[PATH_MAX], struct agx_str path)
 {
     struct agx_str part;
@@ -98,8 +98,8 @@ static void index_done(struct index *x)
     agx_map_done(&x->members);
 }
 
-/* The name that a link stands for: of a symlink from its own directory, of a hard link from the
- * root. NULL: out of the tar. */
+/* The target name of a link: a symlink is relative to its own directory, a hard link to the root.
+ * NULL: outside the tar. */
 static char *link_of(const char *name, const char *symlink, const char *hardlink)
 {
     char path[PATH_MAX] = "";
@@ -119,8 +119,8 @@ static int index_add(struct index *x, struct agx_tarstream *t, struct archive_en
     struct member *m;
     void *old = NULL;
 
-    /* What can be no member of an archive of images is a root file system's; and that has more
-     * files than any such archive. */
+    /* An archive of images has no such member: this is a root file system's. The same holds for
+     * more members than the limit. */
     if (!text || !join(name, agx_str_from(text)) || x->members.len >= AGX_IMPORT_MEMBERS_MAX ||
         (archive_entry_filetype(e) != AE_IFREG && !symlink && !hardlink))
         return 0;
@@ -139,7 +139,7 @@ static int index_add(struct index *x, struct agx_tarstream *t, struct archive_en
     return 0;
 }
 
-/* Looks through the whole tar. */
+/* Reads the whole tar. */
 static int index_read(struct index *x, struct agx_error **err)
 {
     const struct agx_blob_place place = { .fd = x->p->fd };
@@ -186,7 +186,7 @@ static int read_text(const struct agx_blob_place *place, struct agx_buf *out,
         if (n < 0)
             return (int)n;
         if (memchr(piece, 0, (size_t)n))
-            return agx_error_set(err, AGX_INVALID_ARGUMENT, "it is no text");
+            return agx_error_set(err, AGX_INVALID_ARGUMENT, "it is not text");
         if (agx_buf_append(out, agx_str_bytes(piece, (size_t)n)) < 0)
             return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "it is too long");
     }
@@ -209,7 +209,7 @@ int index_text(const struct index *x, struct agx_str name, char **ret_text, stru
     return *ret_text ? 0 : agx_error_no_memory(err);
 }
 
-/* Writes the plain tar to a file without a name. */
+/* Writes the uncompressed tar to an unnamed file. */
 static int unpack_plain(struct index *x, int *ret_fd, struct agx_error **err)
 {
     const struct agx_blob_place place = { .fd = x->p->fd };
@@ -278,7 +278,7 @@ int imagefile_set_layer(const struct index *x, struct agx_imagefile_layer *l, st
     return 0;
 }
 
-/* The same files give the same image: nothing of it is of today. */
+/* The same files give the same image: no current time goes in. */
 static int read_rootfs(struct agx_imagefile *a, const struct index *x, struct agx_error **err)
 {
     _cleanup_free_ char *config = NULL;

@@ -1,7 +1,7 @@
 /*
- * imagefile.h: what is in a file that somebody imports: images as `docker save` writes them, an OCI
- * layout as a tar, or the tar of a root file system, which is one image of one layer. Each may be
- * compressed. Blocking: for a pool thread.
+ * imagefile.h: parses a file to import: images as written by `docker save`, an OCI layout as a tar,
+ * or the tar of a root file system, which becomes one image with one layer. Each may be compressed.
+ * Blocking: for a pool thread.
  */
 #ifndef AGX_IMAGE_IMAGEFILE_H
 #define AGX_IMAGE_IMAGEFILE_H
@@ -13,34 +13,34 @@
 struct agx_imagefile_layer {
     struct agx_blob_place place;
     uint64_t size;                /* of the blob */
-    char digest[AGX_DIGEST_SIZE]; /* of the blob; empty: not known */
+    char digest[AGX_DIGEST_SIZE]; /* of the blob; empty: unknown */
 };
 
 struct agx_imagefile_image {
     char *config;           /* its text */
-    char *manifest;         /* its text; NULL: there is none */
-    struct agx_words names; /* as they are written there */
+    char *manifest;         /* its text; NULL: none */
+    struct agx_words names; /* as written there */
     struct agx_words diff_ids;
     struct agx_imagefile_layer *layers; /* as many as diff_ids, the lowest first */
 };
 
 struct agx_imagefile {
-    int plain_fd; /* owned: the archive without its compression, where the layers are; or -1 */
+    int plain_fd; /* owned: the uncompressed archive with the layers; or -1 */
     struct agx_imagefile_image *images;
     size_t n_images;
 };
 
 struct agx_imagefile_params {
-    int fd;     /* the file: the places of layers may use it */
-    int tmp_fd; /* a directory for a file without a name */
+    int fd;     /* the file; places of layers may refer to it */
+    int tmp_fd; /* directory for an unnamed file */
     struct agx_unpack_limits limits;
-    uint64_t max_bytes;      /* of the archive without its compression */
-    const atomic_bool *stop; /* true: end with -AGX_CANCELLED */
+    uint64_t max_bytes;      /* limit for the uncompressed archive */
+    const atomic_bool *stop; /* true: ends with -AGX_CANCELLED */
 };
 
 /*
- * `a` is overwritten, and there is nothing to free on failure. -AGX_INVALID_ARGUMENT for what is
- * none of these, or lacks a part.
+ * Overwrites `a`; a failure leaves nothing to free. -AGX_INVALID_ARGUMENT for a file that is none
+ * of these, or that lacks a part.
  */
 int agx_imagefile_read(struct agx_imagefile *a, const struct agx_imagefile_params *p,
                        struct agx_error **err) AGX_MUST_CHECK;

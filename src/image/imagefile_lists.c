@@ -13,8 +13,7 @@
 
 static int no_list(const char *name, struct agx_error **err)
 {
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "the archive's '%s' is not as it should be",
-                         name);
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "the archive's '%s' is malformed", name);
 }
 
 static int parse_member(const struct index *x, const char *name, json_t **ret,
@@ -28,7 +27,7 @@ static int parse_member(const struct index *x, const char *name, json_t **ret,
     return r;
 }
 
-/* A name that can be one; others, such as "<none>:<none>", say that it has none. */
+/* Adds a valid name; others, such as "<none>:<none>", mean that there is none. */
 static int add_name(struct agx_imagefile_image *i, const char *name, struct agx_error **err)
 {
     struct agx_imageref ref;
@@ -128,7 +127,7 @@ static void manifest_donep(struct agx_manifest *m)
     agx_manifest_done(m);
 }
 
-/* The manifest at `digest`; an index there leads to the one for this platform. */
+/* The manifest at `digest`; from an index, the one for this platform. */
 static int read_manifest(const struct index *x, const char *digest, char **ret_text,
                          struct agx_manifest *ret, struct agx_error **err)
 {
@@ -154,7 +153,7 @@ static int read_manifest(const struct index *x, const char *digest, char **ret_t
     return no_list("index.json", err);
 }
 
-/* What is attached to another manifest, or is for another platform. */
+/* It is attached to another manifest, or is for another platform. */
 static bool is_other(const json_t *descriptor)
 {
     const json_t *platform = json_object_get(descriptor, "platform");
@@ -165,7 +164,7 @@ static bool is_other(const json_t *descriptor)
            (arch && strcmp(arch, agx_platform_here.architecture) != 0);
 }
 
-/* Some write the whole name, most a tag alone, which names nothing. */
+/* Some programs write the full name; most only write a tag, which names no image. */
 static int add_oci_name(struct agx_imagefile_image *i, const json_t *descriptor,
                         struct agx_error **err)
 {

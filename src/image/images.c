@@ -1,6 +1,6 @@
 /*
- * images.c: the store in memory: opening, finding, ending. What is on disk is images_load.c,
- * changes of it are change.c.
+ * images.c: the store in memory: opening, finding, closing. images_load.c reads the disk, change.c
+ * changes it.
  */
 #include "image/images_internal.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-enum { ID_PREFIX_MIN = 12 }; /* digits of an id that people copy */
+enum { ID_PREFIX_MIN = 12 }; /* digits of an abbreviated id */
 
 /* ---- finding ---- */
 
@@ -26,7 +26,7 @@ static bool is_hex(struct agx_str s)
     return true;
 }
 
-/* By the beginning of its id, if there is one such image only; NULL otherwise. */
+/* By the beginning of its id, if only one image has it; NULL otherwise. */
 static struct agx_image *find_id(struct agx_images *s, struct agx_str text)
 {
     struct agx_image *i, *found = NULL;
@@ -163,7 +163,7 @@ static void images_free(struct agx_images *s)
     free(s);
 }
 
-/* The last of pools and users has gone. */
+/* The last of the pools and users is gone. */
 static void maybe_end(struct agx_images *s)
 {
     agx_done_fn stopped = s->stopped;
@@ -174,7 +174,7 @@ static void maybe_end(struct agx_images *s)
         return;
     s->stopped = NULL;
     error = AGX_TAKE_PTR(s->stop_error);
-    /* A thread that was given up may still use the directories: they stay. */
+    /* A thread that was given up may still use the directories: they stay open. */
     if (!error)
         images_free(s);
     stopped(user, error);
@@ -202,8 +202,8 @@ void agx_images_stop(struct agx_images *s, agx_done_fn stopped, void *user)
     s->stopped_user = user;
     s->pools_left = 3;
     images_start_held(s);
-    /* Nobody starts anything on them any more, and each is gone as soon as its last job is: work
-     * that ends on one of them must not find another that is gone. */
+    /* No new job can start, and each pool is freed when its last job ends: a job that ends on one
+     * of them must not use another that is gone. */
     agx_pool_stop(AGX_TAKE_PTR(s->unpack_pool), AGX_IMAGES_STOP_MS, on_pool_stopped, s);
     agx_pool_stop(AGX_TAKE_PTR(s->spool_pool), AGX_IMAGES_STOP_MS, on_pool_stopped, s);
     agx_pool_stop(AGX_TAKE_PTR(s->index_pool), AGX_IMAGES_STOP_MS, on_pool_stopped, s);
@@ -249,7 +249,7 @@ static void ignore_stopped(void *user, struct agx_error *error)
     agx_error_free(error);
 }
 
-/* Undoes an opening that failed: pools end on the loop, by themselves. */
+/* Undoes a failed opening: pools end on the loop, by themselves. */
 static void give_up(struct agx_images *s)
 {
     struct agx_pool *pools[] = { s->unpack_pool, s->spool_pool, s->index_pool };

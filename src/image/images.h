@@ -1,19 +1,19 @@
 /*
  * images.h: the store of images: layers, configurations and manifests by their digests, and names.
  *
- *     DIR/layers/sha256-<diff id>/    tree/ is the layer; layer.json says how large it is
- *     DIR/configs/sha256-<id>         as it came; an image is there when this file is
- *     DIR/manifests/sha256-<digest>   as it came
+ *     DIR/layers/sha256-<diff id>/    tree/ is the layer; layer.json has its size
+ *     DIR/configs/sha256-<id>         original text; an image exists when this file does
+ *     DIR/manifests/sha256-<digest>   original text
  *     DIR/refs.json                   names and dates of the images
- *     DIR/empty/                      the one layer of an image that has none
- *     DIR/tmp/                        what is in the making or on its way out
+ *     DIR/empty/                      the only layer of an image without layers
+ *     DIR/tmp/                        unfinished or being removed
  *
- * Everything is made in tmp/ and renamed when it is whole and on disk, layers before the
- * configuration that names them, and that before refs.json: a crash leaves nothing but tmp/ and
- * what no image uses, and opening removes both. A layer is there once, however many images have it.
+ * Everything is made in tmp/ and renamed when it is complete and on disk: first layers, then the
+ * configuration that names them, then refs.json. So a crash leaves only files in tmp/ and files
+ * that no image uses, and opening removes both. A layer is stored once, however many images use it.
  *
- * Loop thread only. Memory knows all images, so that finding one does no I/O; what reads or writes
- * much is a job.
+ * Loop thread only. All images are in memory, so finding one does no I/O; anything that reads or
+ * writes much is a job.
  */
 #ifndef AGX_IMAGE_IMAGES_H
 #define AGX_IMAGE_IMAGES_H
@@ -25,11 +25,11 @@
 struct agx_images;
 
 struct agx_images_config {
-    const char *dir; /* made with mode 0700 when it is missing */
+    const char *dir; /* made with mode 0700 if missing */
     struct agx_unpack_limits limits;
-    struct agx_idmap idmap;    /* of the sandboxes: layers are on disk with their ids */
+    struct agx_idmap idmap;    /* of the sandboxes: layers on disk have their ids */
     uint64_t import_max_bytes; /* of one import's stream */
-    /* What opening found wrong and survived, for the log. May be NULL. */
+    /* Non-fatal problems found when opening, for the log. May be NULL. */
     void (*notice)(void *user, const char *text);
     void *user;
 };
@@ -39,50 +39,51 @@ struct agx_images_config {
         .limits = AGX_UNPACK_LIMITS_INIT, .import_max_bytes = AGX_IMPORT_MAX_BYTES                 \
     }
 
-/* Reads what is there; blocks for as long. Nobody else may have the directory open. */
+/* Reads the store, and blocks meanwhile. No other process may have the directory open. */
 int agx_images_open(struct agx_loop *l, const struct agx_images_config *c,
                     struct agx_images **ret_images, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Ends what is under way (it is done with AGX_CANCELLED). `stopped` runs when all is; the store is
- * gone then. Images that somebody still references live on without it. */
+/* Cancels what is in progress (it ends with AGX_CANCELLED). `stopped` runs when all has ended; the
+ * store is gone then. Images that are still referenced live on without it. */
 void agx_images_stop(struct agx_images *s, agx_done_fn stopped, void *user);
 
 /*
  * By name in any spelling ("python:3.13"), by NAME@DIGEST of its manifest, by id with or without
- * "sha256:", or "scratch", the empty image, which is always there. No I/O. The caller owns a
- * reference. -AGX_NOT_FOUND; -AGX_INVALID_ARGUMENT for text that is no reference.
+ * "sha256:", or "scratch", the empty image, which always exists. No I/O. The caller owns a
+ * reference. -AGX_NOT_FOUND; -AGX_INVALID_ARGUMENT for an invalid reference.
  */
 int agx_images_find(struct agx_images *s, struct agx_str ref, struct agx_image **ret_image,
                     struct agx_error **err) AGX_MUST_CHECK;
 
-/* Visits every image but scratch, from *at = 0 on, in no order; NULL at the end. Borrowed. */
+/* Visits every image except scratch, starting with *at = 0, in no order; NULL at the end.
+ * Borrowed. */
 struct agx_image *agx_images_next(struct agx_images *s, size_t *at);
 
-/* What left the store. */
+/* What was removed from the store. */
 struct agx_images_removed {
-    struct agx_words names; /* that no longer name anything */
-    struct agx_words ids;   /* of the images that are gone */
-    uint64_t bytes;         /* of the files of layers that are gone with them */
+    struct agx_words names; /* names that were removed */
+    struct agx_words ids;   /* of the removed images */
+    uint64_t bytes;         /* freed by removed layers */
 };
 
-/* Once, never inside the call that began it; `removed` is borrowed for the call and empty when
- * there is an error, which the callee owns. */
+/* Called once, never inside the call that began it; `removed` is borrowed for the call. It is empty
+ * when there is an error, which the callee owns. */
 typedef void (*agx_images_removed_fn)(void *user, const struct agx_images_removed *removed,
                                       struct agx_error *error);
 
 /*
- * A name of an image with several takes that name away; otherwise (the last name, or an id) the
- * image goes with all its names, and the layers that no other image has. A pinned image stays
- * (-AGX_FAILED_PRECONDITION), though a name that is not its last can be taken away.
+ * If an image has several names, removing one only removes that name. Otherwise (the last name, or
+ * an id) the image is removed with all its names, and with the layers that no other image uses. A
+ * pinned image stays (-AGX_FAILED_PRECONDITION), but a name that is not its last can be removed.
  */
 void agx_images_remove(struct agx_images *s, struct agx_str ref, agx_images_removed_fn done,
                        void *user);
 
-/* Removes every image that has neither name nor pin. */
+/* Removes every image without a name and without a pin. */
 void agx_images_prune(struct agx_images *s, agx_images_removed_fn done, void *user);
 
-/* Pins are not on disk. Until whoever had some before a restart has them again, removing and
- * pruning wait: from the first hold to the last unhold, or to the end of the store. */
+/* Pins are not on disk. After a restart, removing and pruning wait until the sandboxes have their
+ * pins again: from the first hold to the last unhold, or to the end of the store. */
 void agx_images_hold(struct agx_images *s);
 void agx_images_unhold(struct agx_images *s);
 

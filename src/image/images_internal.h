@@ -13,42 +13,40 @@
 struct layer_op;
 
 /*
- *   (absent) --claimed--> MAKING --published--> THERE --nobody has it--> GOING --> (absent)
+ *   (absent) --claimed--> MAKING --published--> THERE --unused--> GOING --> (absent)
  *                           +------ failed ---> (absent)
  *
- * Whoever wants a layer that is MAKING or GOING waits, and looks again when that is over.
+ * An operation that needs a layer which is MAKING or GOING waits, and looks again after that.
  */
 enum layer_state { LAYER_MAKING, LAYER_THERE, LAYER_GOING };
 
 struct layer {
     char diff_id[AGX_DIGEST_SIZE];
     enum layer_state state;
-    unsigned refs; /* images and intakes that have it */
+    unsigned refs; /* images and intakes that use it */
     uint64_t size;
     struct agx_list waiters; /* of struct layer_op */
 };
 
 /*
- * A change of what is on disk; one at a time, in the order in which they were asked for, so that
- * refs.json is always what memory says. `begin` runs when its turn has come: it says in the fields
- * below what is to be done on disk. The job does that in the order of the fields; a crash in
- * between leaves files that nothing names.
+ * A change on disk. Changes run one at a time, in the order of their requests, so that refs.json
+ * always matches the memory. `begin` runs when the change's turn comes: it sets the fields below to
+ * what must be done on disk. The job does that in the order of the fields; a crash in between
+ * leaves files that nothing refers to.
  */
 struct change {
     struct agx_job job;
     struct agx_list_node node; /* in `changes` or `held` of the store */
     struct agx_images *s;
     int (*begin)(struct change *c, struct agx_error **err);
-    /* Brings memory up to date, or undoes what begin did there; owns `error`, and frees the change.
-     */
+    /* Updates the memory, or undoes what begin did there; owns `error`, and frees the change. */
     void (*end)(struct change *c, struct agx_error *error);
-    struct agx_error *error; /* of begin: the job does nothing then */
+    struct agx_error *error; /* of begin: the job then does nothing */
     /* Files to write, by path; NULL: none. */
     char *config_path, *config_text, *manifest_path, *manifest_text;
-    struct agx_buf refs;      /* refs.json; empty: it stays */
-    struct agx_words removed; /* paths of files that go */
-    struct agx_words
-        moved; /* names in layers/ that go to tmp/; and then those that they have there */
+    struct agx_buf refs;      /* refs.json; empty: unchanged */
+    struct agx_words removed; /* paths of files to remove */
+    struct agx_words moved;   /* names in layers/ to move to tmp/; then their names there */
 };
 
 struct agx_images {
@@ -73,65 +71,63 @@ struct agx_images {
     struct agx_error *stop_error;
 };
 
-/* As agx_job_start(), on a pool of the store: -AGX_UNAVAILABLE when that is stopping. */
+/* Like agx_job_start(), on a pool of the store: -AGX_UNAVAILABLE when that is stopping. */
 int images_job(struct agx_job *j, struct agx_pool *pool, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Runs fn(user) on the loop, never inside this call. It keeps the loop running until then. */
+/* Runs fn(user) on the loop, never inside this call, and keeps the loop running until then. */
 void images_later(struct agx_images *s, void (*fn)(void *user), void *user);
 
-/* A user of the store is gone. */
+/* Releases one of `users`. */
 void images_release(struct agx_images *s);
 
 /* ---- images_load.c ---- */
 
-/* Reads all that is on disk into memory, and moves to tmp/ or removes what nothing names. */
+/* Reads the disk into memory, and removes or moves to tmp/ whatever nothing refers to. */
 int images_load(struct agx_images *s, struct agx_error **err) AGX_MUST_CHECK;
 
-/* An image out of its parts, whose layers are all there; it has no names. The caller owns it. */
+/* Makes an image from its parts, whose layers all exist; it has no names. The caller owns it. */
 int images_make(struct agx_images *s, struct agx_str config, const char *digest,
                 struct agx_image **ret_image, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The image is in memory from now on, which takes over the reference and holds its layers. */
+/* Adds the image to the memory, which takes over the reference and holds its layers. */
 int images_put(struct agx_images *s, struct agx_image *i, struct agx_error **err) AGX_MUST_CHECK;
-/* It is not any more; the reference is the caller's. Its layers are given up. */
+/* Removes it; the reference is the caller's. Its layers are released. */
 void images_take(struct agx_images *s, struct agx_image *i);
 
-/* refs.json as memory has it; with `also`, if not NULL, as if that image were there under `name`.
- */
+/* Writes refs.json from memory; with `also`, if not NULL, as if that image had `name`. */
 int images_write_refs(struct agx_images *s, const struct agx_image *also, const char *name,
                       struct agx_buf *out, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Takes a name away from the image that has it. */
+/* Removes a name from its image. */
 void images_unname(struct agx_images *s, const char *name);
 
-/* An image gets a name, which nobody has. */
+/* Gives an image a name that no image has. */
 int images_name(struct agx_images *s, struct agx_image *i, const char *name,
                 struct agx_error **err) AGX_MUST_CHECK;
 
-/* As agx_images_find(). *ret_name is the whole name if it was found by one, owned; else NULL. */
+/* Like agx_images_find(). *ret_name is the full name if it was found by one, owned; else NULL. */
 int images_resolve(struct agx_images *s, struct agx_str ref, struct agx_image **ret_image,
                    char **ret_name, struct agx_error **err) AGX_MUST_CHECK;
 
 /* ---- images_remove.c ---- */
 
-/* Removals that were held have their turn now. */
+/* The waiting removals have their turn now. */
 void images_start_held(struct agx_images *s);
 
 /* ---- change.c ---- */
 
 void change_start(struct change *c, struct agx_images *s);
-/* Frees what the change says of the disk. */
+/* Frees the fields that describe the change on disk. */
 void change_done(struct change *c);
 
-/* Begins the removal of every layer that nobody has: for `begin`. Adds up their bytes. */
+/* Begins the removal of every unused layer: for `begin`. Adds up their bytes. */
 int change_sweep(struct change *c, uint64_t *bytes, struct agx_error **err) AGX_MUST_CHECK;
-/* The layers that were GOING are gone; or there again, when they could not be removed. For `end`.
- */
+/* The layers that were GOING are gone; or THERE again if they could not be removed. For `end`. */
 void change_swept(struct agx_images *s, bool gone);
-/* A change that removes the layers that nobody has. */
+/* A change that removes unused layers. */
 void images_sweep(struct agx_images *s);
 
-/* Removes these names in tmp/, off the path. Takes the words. */
+/* Removes these names in tmp/, in the background. Takes the words. */
 void images_trash(struct agx_images *s, struct agx_words *take_names);
 
 /* ---- layer.c ---- */
@@ -139,9 +135,9 @@ void images_trash(struct agx_images *s, struct agx_words *take_names);
 struct layer *layer_find(struct agx_images *s, const char *diff_id);
 int layer_add(struct agx_images *s, const char *diff_id, enum layer_state state,
               struct layer **ret_layer, struct agx_error **err) AGX_MUST_CHECK;
-/* Takes it out of the store and frees it; whoever waits for it looks again. */
+/* Removes it from the store and frees it; operations that wait for it look again. */
 void layer_drop(struct agx_images *s, struct layer *l);
-/* Its state has changed: whoever waits for it looks again. */
+/* Its state has changed: operations that wait for it look again. */
 void layer_wake(struct layer *l);
 
 /* ---- intake.c, layer_op.c ---- */
@@ -155,25 +151,25 @@ struct agx_intake {
     bool freed;
 };
 
-/* Keeps a layer for the intake. */
+/* Holds a layer for the ingest. */
 int intake_hold(struct agx_intake *in, struct layer *l, struct agx_error **err) AGX_MUST_CHECK;
 void intake_begin(struct agx_intake *in);
-/* An operation has ended; the intake may be gone afterwards. */
+/* An operation has ended; the ingest may be gone afterwards. */
 void intake_end(struct agx_intake *in);
 
-/* Asks all that is under way to end. */
+/* Cancels everything in progress. */
 void intake_cancel(struct agx_intake *in);
-/* The one form of a name that an image can be given; the caller frees it. */
+/* The canonical form of an image's name; the caller frees it. */
 int images_whole_name(struct agx_str text, char **ret_name, struct agx_error **err) AGX_MUST_CHECK;
 
 struct layer_source {
     struct agx_spool *spool; /* or NULL: `place`, whose descriptor lives until the end */
     struct agx_blob_place place;
     const char *digest;  /* of the blob, or NULL */
-    const char *diff_id; /* of the tar, or NULL: not known before it is unpacked */
+    const char *diff_id; /* of the tar, or NULL: unknown before it is unpacked */
 };
 
-/* Once; *diff_id is the layer's when there is no error. */
+/* Once; without an error *diff_id is the layer's. */
 typedef void (*layer_done_fn)(void *user, const char *diff_id, struct agx_error *error);
 
 /* Takes the spool on success. */
@@ -186,10 +182,10 @@ void layer_ops_wake(struct agx_list *waiters);
 
 /* ---- spool.c ---- */
 
-/* Calls fn(user, error) when all that was taken is in the file, or could not be written; the
- * callee owns the error. */
+/* Calls fn(user, error) when all bytes are in the file, or could not be written; the callee owns
+ * the error. */
 void spool_settle(struct agx_spool *sp, agx_done_fn fn, void *user);
-/* Borrowed; the spool has settled. */
+/* Borrowed; only after the spool has settled. */
 int spool_fd(const struct agx_spool *sp);
 
 #endif

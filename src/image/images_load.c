@@ -1,10 +1,9 @@
 /*
- * images_load.c: the store's directory, as memory.
+ * images_load.c: reads the store's directory into memory.
  *
- * refs.json says which images there are. A configuration that it does not name is of an image that
- * was never whole, or that is gone. If refs.json itself is damaged it is put aside, and every
- * configuration counts: names are lost, but not the images of sandboxes that are found by their
- * ids.
+ * refs.json lists the images. A configuration that it does not list belongs to an incomplete or
+ * removed image. If refs.json itself is damaged, it is set aside and every configuration counts:
+ * names are lost, but not the images of sandboxes, which are found by id.
  */
 #include "image/images_internal.h"
 
@@ -86,7 +85,7 @@ static int read_json(struct agx_images *s, const char *path, size_t max, json_t 
     return r < 0 ? r : agx_json_parse(agx_buf_peek(&text), max, AGX_DEPTH_MAX, ret, err);
 }
 
-/* Moves a name of `dir` to tmp/, from where it is removed. */
+/* Moves a name of `dir` to tmp/, where it is removed. */
 static void throw_away(struct agx_images *s, const char *dir, const char *name)
 {
     char path[NAME_MAX + 16], temp[AGX_UUID_TEXT_SIZE];
@@ -96,7 +95,7 @@ static void throw_away(struct agx_images *s, const char *dir, const char *name)
         (void)!renameat(s->dirfd, path, s->tmpfd, temp);
 }
 
-/* What a crash left of a new refs.json. */
+/* The rest of a new refs.json after a crash. */
 static int throw_partial(struct agx_images *s, const char *name, void *user, struct agx_error **err)
 {
     (void)user;
@@ -120,7 +119,7 @@ static int load_layer(struct agx_images *s, const char *name, void *user, struct
     (void)snprintf(path, sizeof(path), "layers/%s/layer.json", name);
     if (!digest_of_file(name, diff_id) || read_json(s, path, NOTE_MAX, &note, &why) < 0 ||
         agx_json_get_int(note, "size", 0, INT64_MAX, &size, &why) < 0) {
-        notice(s, "removed what is no layer,", name, why);
+        notice(s, "removed something that is not a layer,", name, why);
         agx_error_free(why);
         throw_away(s, "layers", name);
         return 0;
@@ -264,7 +263,7 @@ int images_write_refs(struct agx_images *s, const struct agx_image *also, const 
     return agx_json_write(root, out, err);
 }
 
-/* What refs.json says of one image. */
+/* Reads refs.json's entry of one image. */
 static int read_entry(struct agx_images *s, struct agx_image *i, const json_t *entry,
                       struct agx_error **err)
 {
@@ -312,7 +311,7 @@ static int make_found(struct agx_images *s, const char *name, const char *id, co
         return r;
     r = images_put(s, i, err);
     if (r == 0)
-        i = NULL; /* the store's now */
+        i = NULL; /* owned by the store now */
     return r;
 }
 
@@ -332,7 +331,7 @@ static int load_config(struct agx_images *s, const char *name, void *user, struc
     if (is_known && make_found(s, name, id, entry, &why) == 0)
         return 0;
     if (why)
-        notice(s, "removed an image that is not whole,", id, why);
+        notice(s, "removed an incomplete image,", id, why);
     agx_error_free(why);
     throw_away(s, "configs", name);
     return 0;
@@ -354,7 +353,7 @@ static int check_manifest(struct agx_images *s, const char *name, void *user,
     return 0;
 }
 
-/* NULL and 0 when it is damaged; it has another name then. */
+/* NULL and 0 when it is damaged; it is renamed then. */
 static int load_refs(struct agx_images *s, json_t **ret_refs, struct agx_error **err)
 {
     _cleanup_json_ json_t *refs = NULL;
@@ -396,7 +395,7 @@ static int make_scratch(struct agx_images *s, struct agx_error **err)
         &s->scratch, err);
 }
 
-/* Layers that no image has go; and then all that is in tmp/. */
+/* Removes unused layers, and then everything in tmp/. */
 static int clean(struct agx_images *s, struct agx_error **err)
 {
     struct agx_words trash = { 0 };

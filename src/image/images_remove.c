@@ -1,8 +1,8 @@
 /*
- * images_remove.c: images leave the store.
+ * images_remove.c: removes images from the store.
  *
- * They leave memory when the change begins, so that nobody finds one that is about to go, and come
- * back if the disk does not follow.
+ * They are removed from memory when the change begins, so that they cannot be found any more, and
+ * restored if the disk operation fails.
  */
 #include "image/images_internal.h"
 
@@ -17,9 +17,9 @@ struct remove_op {
     struct change change;
     char *ref; /* NULL: prune */
     struct agx_images_removed removed;
-    struct agx_image **images; /* taken out of memory, a reference each */
+    struct agx_image **images; /* removed from memory, a reference each */
     size_t n_images;
-    struct agx_image *unnamed; /* of which only a name goes, or NULL */
+    struct agx_image *unnamed; /* that only loses a name, or NULL */
     agx_images_removed_fn done;
     void *user;
 };
@@ -59,7 +59,7 @@ static int take_named(struct remove_op *op, struct agx_error **err)
     if (r < 0)
         return r;
     if (i == s->scratch)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'scratch' is always there");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'scratch' cannot be removed");
     if (name && i->names.len > 1) {
         r = agx_words_add(&op->removed.names, agx_str_from(name), err);
         if (r < 0)
@@ -103,7 +103,7 @@ static int remove_begin(struct change *c, struct agx_error **err)
     return r;
 }
 
-/* Memory as it was. */
+/* Restores the memory. */
 static void undo(struct remove_op *op)
 {
     struct agx_images *s = op->change.s;

@@ -5,9 +5,8 @@
  *      |               |          |         |          |        ^
  *      +------- error or cancel --+---------+----------+--------+
  *
- * RECEIVE: the stream goes to a file. READ: a thread finds out what it is. LAYERS: one after the
- * other is brought into the store, unless it is there. RECORD: the images, under each of their
- * names.
+ * RECEIVE: the stream goes to a file. READ: a thread parses it. LAYERS: missing layers are added to
+ * the store, one after the other. RECORD: the images are recorded, under each of their names.
  */
 #include "image/import.h"
 
@@ -31,16 +30,16 @@ struct agx_import {
     struct agx_images *s;
     struct agx_intake *in;
     struct agx_spool *spool;
-    char *name; /* whole, or NULL */
+    char *name; /* canonical, or NULL */
     struct agx_import_params params;
     void *user;
     enum import_state state;
     struct agx_error *error;
-    size_t image_at, layer_at, name_at; /* what LAYERS and RECORD are at */
+    size_t image_at, layer_at, name_at; /* position of LAYERS and RECORD */
     struct agx_image **images;          /* recorded; a reference each */
     size_t n_images;
     struct agx_pull progress;
-    /* The thread's too. */
+    /* Also used by the thread. */
     atomic_bool stop;
     struct agx_imagefile_params read;
     struct agx_imagefile archive;
@@ -322,7 +321,7 @@ void agx_import_end(struct agx_import *im)
 void agx_import_cancel(struct agx_import *im)
 {
     if (im->state >= IMPORT_RECORD)
-        return; /* too late: the layers are there */
+        return; /* too late: the layers exist */
     if (!im->error)
         (void)agx_error_set(&im->error, AGX_CANCELLED, "the import was cancelled");
     if (im->state == IMPORT_RECEIVE)

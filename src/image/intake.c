@@ -1,4 +1,4 @@
-/* intake.c: an image on its way into the store. */
+/* intake.c: ingest: adds an image to the store. */
 #include "image/images_internal.h"
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ struct agx_intake *agx_intake_new(struct agx_images *s)
     return in;
 }
 
-/* Gives its layers up; those that nobody else has go. */
+/* Releases its layers; unused ones are removed. */
 static void intake_gone(struct agx_intake *in)
 {
     struct agx_images *s = in->s;
@@ -107,7 +107,7 @@ int agx_intake_layer(struct agx_intake *in, struct agx_spool **take_spool,
     int r;
 
     if ((layer->digest.len > 0 && !agx_digest_is(layer->digest)) || !agx_digest_is(layer->diff_id))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "a layer's digest is none of SHA-256");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "a layer's digest is not a SHA-256 digest");
     memcpy(digest, layer->digest.ptr ? layer->digest.ptr : "", layer->digest.len);
     memcpy(diff_id, layer->diff_id.ptr, layer->diff_id.len);
     w = agx_new(struct wanted);
@@ -126,9 +126,9 @@ struct add_op {
     struct change change;
     struct agx_intake *in;
     struct agx_str config; /* owned */
-    char *name;            /* whole, or NULL */
+    char *name;            /* canonical, or NULL */
     char digest[AGX_DIGEST_SIZE];
-    struct agx_image *image; /* new, or one that is there */
+    struct agx_image *image; /* new, or an existing one */
     bool is_new;
     agx_image_fn done;
     void *user;
@@ -229,7 +229,7 @@ int agx_intake_image(struct agx_intake *in, const struct agx_intake_image *parts
         return r;
     if (memchr(parts->config.ptr, 0, parts->config.len) ||
         (parts->manifest.len > 0 && memchr(parts->manifest.ptr, 0, parts->manifest.len)))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "an image's configuration is no JSON");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "an image's configuration is not JSON");
     if (parts->manifest.len > 0)
         manifest = agx_str_dup(parts->manifest);
     if (!config || (parts->manifest.len > 0 && !manifest))

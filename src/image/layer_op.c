@@ -1,17 +1,17 @@
 /*
- * layer_op.c: a blob becomes a layer of the store.
+ * layer_op.c: turns a blob into a layer of the store.
  *
  *   SETTLE --> CLAIM --absent--> UNPACK --> PUBLISH --> DONE
  *                |  ^                                    ^
- *                |  +--- WAIT: it is being made or goes  |
- *                +------ it is there --------------------+
+ *                |  +--- WAIT: it is MAKING or GOING     |
+ *                +------ it exists ---------------------+
  *
- * SETTLE: what was spooled reaches its file. CLAIM: from here on the layer is this operation's to
- * make, and others wait for it. UNPACK: a thread unpacks it into a directory of tmp/, and checks
- * both digests. PUBLISH: it is renamed into layers/. Where the diff id is not known beforehand
- * UNPACK comes before CLAIM, which then finds out whether anybody needs it.
+ * SETTLE: spooled bytes reach their file. CLAIM: from here on this operation makes the layer, and
+ * others wait for it. UNPACK: a thread unpacks it into a directory of tmp/, and checks both
+ * digests. PUBLISH: it is renamed into layers/. Where the diff id is not known beforehand, UNPACK
+ * comes before CLAIM, which then finds out whether the layer is needed.
  *
- * An error, also that of a cancel, leads to DONE from everywhere; what is in tmp/ goes then.
+ * An error, also a cancellation, leads to DONE from every state; what is in tmp/ is removed then.
  */
 #include "image/images_internal.h"
 
@@ -35,18 +35,18 @@ struct layer_op {
     struct agx_list_node waiting; /* in the layer's `waiters` */
     enum op_state state;
     struct agx_spool *spool;
-    struct layer *claimed; /* which is MAKING for us */
+    struct layer *claimed; /* MAKING, by us */
     layer_done_fn done;
     void *user;
     struct agx_error *error;
     atomic_bool stop;
-    /* The jobs' too. */
+    /* Also used by the jobs. */
     int tmpfd, dirfd;
     struct agx_unpack_limits limits;
     struct agx_idmap idmap;
     struct agx_blob_place place;
     char digest[AGX_DIGEST_SIZE], diff_id[AGX_DIGEST_SIZE]; /* or empty */
-    char temp[AGX_UUID_TEXT_SIZE];                          /* in tmp/; empty: there is nothing */
+    char temp[AGX_UUID_TEXT_SIZE];                          /* in tmp/; empty: none */
     struct agx_unpack_result result;
 };
 
@@ -106,7 +106,7 @@ static int unpack_into(struct layer_op *op, int dir, struct agx_blob *blob, stru
         r = check_digests(op, blob, err);
     if (r == 0)
         r = write_note(op, dir, err);
-    /* All its files at once: each by itself would take as long for every one of them. */
+    /* Syncs all its files together: one by one, each would take as long. */
     if (r == 0 && syncfs(tree) < 0)
         r = agx_error_errno(err, errno, "bring a layer to disk");
     return r;
@@ -134,7 +134,7 @@ static void unpack_done(struct agx_job *j, struct agx_error *error)
 
     if (error) {
         op->temp[0] = '\0';        /* the thread has removed it, or never made it */
-        if (error->sys_errno != 0) /* a full disk: of which file system */
+        if (error->sys_errno != 0) /* for example a full disk: name its file system */
             (void)agx_error_wrap(&error, -(int)error->code, "in '%s/tmp'", op->in->s->dir);
         op_fail(op, error);
         op_go(op, OP_DONE);
@@ -153,7 +153,7 @@ static const struct agx_job_kind unpack_kind = { "unpack", unpack_run, unpack_do
 
 /* ---- the thread that publishes ---- */
 
-/* What a removal could not take away is in the place of the new one. */
+/* The rest of a failed removal is in the way of the new one. */
 static int move_aside(struct layer_op *op, int layers, const char *file)
 {
     char name[AGX_UUID_TEXT_SIZE];
@@ -228,7 +228,7 @@ static void enter_claim(struct layer_op *op)
     if (!l && layer_add(s, op->diff_id, LAYER_MAKING, &op->claimed, &op->error) == 0)
         l = op->claimed;
     if (!l || intake_hold(op->in, l, &op->error) < 0 || !op->claimed)
-        op_go(op, OP_DONE); /* it failed, or the layer is there */
+        op_go(op, OP_DONE); /* it failed, or the layer exists */
     else
         op_go(op, op->temp[0] ? OP_PUBLISH : OP_UNPACK);
 }
@@ -248,7 +248,7 @@ static void enter_publish(struct layer_op *op)
         op_go(op, OP_DONE);
 }
 
-/* What became of the layer that was ours to make. */
+/* Publishes or drops the layer that we claimed. */
 static void settle_claim(struct layer_op *op)
 {
     struct agx_intake *in = op->in;
@@ -357,7 +357,7 @@ void layer_ops_wake(struct agx_list *waiters)
 static void op_cancel(struct layer_op *op)
 {
     if (op->state == OP_DONE || op->state == OP_PUBLISH)
-        return; /* too late: it will be there in a moment */
+        return; /* too late: it is about to exist */
     if (!op->error)
         (void)agx_error_set(&op->error, AGX_CANCELLED, "the layer was cancelled");
     atomic_store(&op->stop, true);

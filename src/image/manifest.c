@@ -1,7 +1,7 @@
 /*
- * manifest.c: reads manifests and indexes.
+ * manifest.c: parses manifests and indexes.
  *
- * What a document is follows from what it has: "layers" or "manifests". One that has both could be
+ * The type of a document follows from its members: "layers" or "manifests". One with both could be
  * read in two ways under one digest, and is refused.
  */
 #include "image/manifest.h"
@@ -75,9 +75,10 @@ static int parse_descriptor(struct agx_descriptor *d, const json_t *value, const
         return agx_error_set(err, AGX_DATA_LOSS, "the manifest's %s has no digest or no size",
                              what);
     if (!agx_digest_is(digest))
-        return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the manifest's %s has the digest '%.*s', which is not of SHA-256",
-                             what, AGX_STR_ARG(agx_text_shown(digest, MEDIA_TYPE_MAX)));
+        return agx_error_set(
+            err, AGX_FAILED_PRECONDITION,
+            "the manifest's %s has the digest '%.*s', which is not a SHA-256 digest", what,
+            AGX_STR_ARG(agx_text_shown(digest, MEDIA_TYPE_MAX)));
     d->size = (uint64_t)size;
     d->digest = agx_str_dup(digest);
     d->media_type = type.len > 0 ? agx_str_dup(type) : NULL;
@@ -108,7 +109,7 @@ static unsigned fit_of(const json_t *entry, const struct agx_platform *ours)
     return fit(ours, member(platform, "variant"));
 }
 
-/* "linux/arm64/v8, linux/386": what there is instead. */
+/* "linux/arm64/v8, linux/386": the available ones. */
 static int no_fit(const json_t *entries, const struct agx_platform *ours, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf list = AGX_BUF_INIT(1024);
@@ -121,7 +122,7 @@ static int no_fit(const json_t *entries, const struct agx_platform *ours, struct
         const char *os = member(platform, "os"), *variant = member(platform, "variant");
         struct agx_str arch = shown(member(platform, "architecture"));
 
-        /* Documents about an image stand beside it as "unknown". */
+        /* Attestations of an image are listed as platform "unknown". */
         if (!*os || strcmp(os, "unknown") == 0)
             continue;
         if (agx_buf_printf(&list, "%s%.*s/%.*s%s%.*s", list.len ? ", " : "", AGX_STR_ARG(shown(os)),
@@ -177,7 +178,7 @@ static int check_types(const struct agx_manifest *m, struct agx_error **err)
                                           NULL };
 
     if (m->config.media_type && !is_one_of(m->config.media_type, configs))
-        return agx_error_set(err, AGX_FAILED_PRECONDITION, "it is no image, but '%.*s'",
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "it is not an image, but '%.*s'",
                              AGX_STR_ARG(shown(m->config.media_type)));
     for (size_t i = 0; i < m->n_layers; i++) {
         const char *type = m->layers[i].media_type;
@@ -224,7 +225,7 @@ static int parse(struct agx_manifest *m, const json_t *doc, const struct agx_pla
     if (json_is_array(manifests) && !layers && !config)
         return parse_index(m, manifests, platform, err);
     if (!json_is_array(layers) || !json_is_object(config) || manifests)
-        return agx_error_set(err, AGX_DATA_LOSS, "its manifest is none");
+        return agx_error_set(err, AGX_DATA_LOSS, "its manifest is malformed");
     r = parse_descriptor(&m->config, config, "configuration", err);
     if (r == 0)
         r = parse_layers(m, layers, err);
@@ -243,7 +244,7 @@ int agx_manifest_parse(struct agx_manifest *m, struct agx_str text,
     *m = (struct agx_manifest){ 0 };
     if (agx_json_parse(text, AGX_JSON_MAX, AGX_DEPTH_MAX, &doc, &why) < 0)
         return agx_error_set(err, why->code == AGX_INVALID_ARGUMENT ? AGX_DATA_LOSS : why->code,
-                             "its manifest is none: %s", why->message);
+                             "its manifest is malformed: %s", why->message);
     r = parse(m, doc, platform, err);
     if (r < 0)
         agx_manifest_done(m);

@@ -1,7 +1,7 @@
 /*
- * manifest.h: what a registry knows an image by: a manifest names its configuration and its layers,
- * an index names a manifest for each platform. Docker's (schema 2) and OCI's are read alike. No
- * I/O.
+ * manifest.h: parses a registry's descriptions of an image: a manifest names its configuration and
+ * its layers, an index names a manifest for each platform. Docker's format (schema 2) and OCI's are
+ * treated alike. No I/O.
  */
 #ifndef AGX_IMAGE_MANIFEST_H
 #define AGX_IMAGE_MANIFEST_H
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* The value of "Accept" by which all that we read is asked for. */
+/* The value of "Accept" that asks for all types that we can read. */
 #define AGX_MANIFEST_ACCEPT                                                                        \
     "application/vnd.oci.image.index.v1+json, "                                                    \
     "application/vnd.docker.distribution.manifest.list.v2+json, "                                  \
@@ -18,12 +18,12 @@
 
 /* A blob, or another manifest. */
 struct agx_descriptor {
-    char *media_type; /* NULL: not said */
+    char *media_type; /* NULL: not given */
     char *digest;     /* "sha256:" and 64 digits */
     uint64_t size;
 };
 
-/* As Go's GOOS, GOARCH and GOARM name them. */
+/* In the terms of Go: GOOS, GOARCH and GOARM. */
 struct agx_platform {
     const char *os, *architecture, *variant; /* the variant may be NULL */
 };
@@ -40,9 +40,9 @@ struct agx_manifest {
 };
 
 /*
- * `m` is overwritten, and there is nothing to free on failure. -AGX_DATA_LOSS for text that is
- * neither, or both; -AGX_FAILED_PRECONDITION for what we cannot use: Docker's schema 1, things that
- * are no images, and an index without the platform, with those that there are.
+ * Overwrites `m`; a failure leaves nothing to free. -AGX_DATA_LOSS for text that is neither, or
+ * both; -AGX_FAILED_PRECONDITION for what we cannot use: Docker's schema 1, artifacts that are not
+ * images, and an index without the platform (the error lists those that it has).
  */
 int agx_manifest_parse(struct agx_manifest *m, struct agx_str text,
                        const struct agx_platform *platform, struct agx_error **err) AGX_MUST_CHECK;

@@ -1,13 +1,13 @@
 /*
- * pull.c: images that are wanted, and who wants them.
+ * pull.c: requested images and their requests.
  *
  *     found in the store --------------------------------------------> told
  *     a registry (pull_registry.c, pull_layers.c) -------------------> told
  *     "docker-daemon:" (pull_engine.c) ------------------------------> told
  *
- * Every failure is told at once. One name is one `pull`, whoever wants it (wanted.h).
+ * Every failure is reported at once. All requests for one name share one `pull` (wanted.h).
  *
- * What the store does for a pull it does for an errand, which outlives the pull.
+ * Work of the store for a pull is an errand, which outlives the pull.
  */
 #include "base/mem.h"
 #include "image/pull_internal.h"
@@ -27,7 +27,7 @@ static void on_timer_closed(uv_handle_t *h)
     free(container_of((uv_timer_t *)h, struct pull, timer));
 }
 
-/* What it has in memory only. */
+/* Frees what is only in memory. */
 static void pull_done(struct pull *p)
 {
     agx_buf_done(&p->manifest_text);
@@ -78,7 +78,7 @@ static void tell_end(struct agx_want *want, void *context)
 
 void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *error)
 {
-    if (error && p->unknown) { /* a refusal may be because of the credentials that we do not have */
+    if (error && p->unknown) { /* a refusal may be due to the credentials that we do not have */
         char why[500];
 
         (void)agx_error_wrap(&error, -(int)error->code, "without credentials (%s)",
@@ -97,7 +97,7 @@ static void on_news(uv_timer_t *timer)
 
 void pull_news_soon(struct pull *p)
 {
-    /* A step that is due tells them, too, or is the end. */
+    /* A pending step reports it too, or is the end. */
     if (!uv_is_active((uv_handle_t *)&p->timer))
         (void)uv_timer_start(&p->timer, on_news, agx_wanted_due_ms(&p->wanted), 0);
 }
@@ -127,7 +127,7 @@ static void on_start(uv_timer_t *timer)
     }
 }
 
-/* Takes the key; `take_key` NULL: nobody else can join. */
+/* Takes the key; `take_key` NULL: cannot be joined. */
 static struct pull *pull_new(struct agx_puller *puller, const char *image, char **take_key)
 {
     struct pull *p = agx_new(struct pull);
@@ -155,14 +155,14 @@ static struct agx_puller_want *want_new(struct pull *p, const struct agx_puller_
     return w;
 }
 
-/* What stands behind "docker-daemon:", or all of it. */
+/* The text behind "docker-daemon:", or all of it. */
 static const char *name_of(const char *image, bool *ret_from_engine)
 {
     *ret_from_engine = strncmp(image, PULL_ENGINE, strlen(PULL_ENGINE)) == 0;
     return *ret_from_engine ? image + strlen(PULL_ENGINE) : image;
 }
 
-/* The pull of this name that is under way, or a new one. */
+/* The current pull of this name, or a new one. */
 static int join(struct agx_puller *puller, const char *image, struct pull **ret_pull,
                 struct agx_error **err)
 {
@@ -176,7 +176,8 @@ static int join(struct agx_puller *puller, const char *image, struct pull **ret_
         return r;
     if (ref.id && !from_engine)
         return agx_error_set(err, AGX_NOT_FOUND,
-                             "there is no image '%s', and registries know none by its id", image);
+                             "there is no image '%s', and registries do not find images by id",
+                             image);
     name = agx_imageref_text(&ref);
     if (!name || asprintf(&key, "%s%s", from_engine ? PULL_ENGINE : "", name) < 0)
         abort(); /* small, as with agx_new() */
@@ -198,7 +199,7 @@ int agx_puller_pull(struct agx_puller *puller, const char *ref, const struct agx
     struct pull *p = NULL;
     int r;
 
-    /* There is nothing to ask for it. */
+    /* It has no source to ask. */
     if (strcmp(ref, "scratch") == 0)
         return agx_puller_ensure(puller, ref, ops, user, ret_want, err);
     r = join(puller, ref, &p, err);
@@ -271,7 +272,8 @@ static int check_insecure(const char *const *hosts, struct agx_error **err)
             abort(); /* small, as with agx_new() */
         if (!agx_weburl_parse(&u, agx_str_from(url)) || u.rest.len > 0)
             return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                                 "insecure registry '%s' is no host, nor host and port", *hosts);
+                                 "insecure registry '%s' is neither a host nor a host and port",
+                                 *hosts);
     }
     return 0;
 }

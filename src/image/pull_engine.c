@@ -1,6 +1,6 @@
 /*
- * pull_engine.c: an image from a local Docker Engine: what `docker save` would write, as a stream
- * into an import. The image keeps the name that it has there.
+ * pull_engine.c: an image from a local Docker Engine: the output of `docker save`, as a stream into
+ * an import. The image keeps its name there.
  */
 #include "image/pull_internal.h"
 
@@ -63,7 +63,7 @@ static void on_piece(void *user, struct agx_str bytes)
     pull_news(p);
 }
 
-/* The engine's own words: {"message": "..."}. */
+/* The engine's own message: {"message": "..."}. */
 static struct agx_error *refusal(const struct agx_fetch_answer *answer)
 {
     _cleanup_json_ json_t *doc = NULL;
@@ -120,7 +120,7 @@ static int start_fetch(struct pull *p, struct agx_error **err)
     _cleanup_free_ char *name = agx_imageref_text(&p->ref), *path = NULL;
     int r;
 
-    /* No character of a name needs to be escaped. */
+    /* No character of a name needs escaping. */
     if (!name || asprintf(&path, "/images/%s/get", name) < 0)
         abort(); /* small, as with agx_new() */
     config.where = p->puller->engine;

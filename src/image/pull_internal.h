@@ -11,27 +11,27 @@
 #include "image/registry.h"
 #include "image/wanted.h"
 
-/* "docker-daemon:" before a name: the image is a local engine's. */
+/* "docker-daemon:" before a name: the image is in a local engine. */
 #define PULL_ENGINE "docker-daemon:"
 
-/* What the store still does for a pull, which may be gone when that is done. */
+/* Work of the store for a pull, which may be gone when it ends. */
 struct pull_errand {
     struct pull *pull; /* NULL: it is gone */
-    size_t layer;      /* which of its layers; of the layer errands only */
+    size_t layer;      /* index of the layer; only for layer errands */
 };
 
 enum pull_layer_state {
-    PULL_LAYER_WAITS, /* for a place, or for another pull that brings it */
+    PULL_LAYER_WAITS, /* for a free place, or for another pull that fetches it */
     PULL_LAYER_FETCHED,
-    PULL_LAYER_UNPACKED, /* by the store, right now */
+    PULL_LAYER_UNPACKED, /* the store is unpacking it */
     PULL_LAYER_THERE,
 };
 
 struct pull_layer {
     struct pull *pull;
     enum pull_layer_state state;
-    const struct agx_descriptor *blob; /* the manifest's */
-    const char *diff_id;               /* the configuration's */
+    const struct agx_descriptor *blob; /* borrowed from the manifest */
+    const char *diff_id;               /* borrowed from the configuration */
     struct agx_registry_call *call;    /* FETCHED, as the next */
     struct agx_spool *spool;
     struct pull_errand *errand; /* UNPACKED */
@@ -39,17 +39,17 @@ struct pull_layer {
 
 struct pull {
     struct agx_puller *puller;
-    struct agx_wanted wanted; /* its key is the one form of the name */
-    char *image;              /* as it was first asked for */
+    struct agx_wanted wanted; /* its key is the canonical name */
+    char *image;              /* as it was first requested */
     struct agx_imageref ref;
     bool from_engine;
-    struct agx_image *found; /* it was there: nothing to do but to tell */
-    uv_timer_t timer;        /* the next step, in a turn of its own */
+    struct agx_image *found; /* it exists: only report it */
+    uv_timer_t timer;        /* the next step, in a later turn */
     struct agx_pull progress;
 
     /* From a registry. */
     struct agx_credentials_lookup *lookup;
-    struct agx_error *unknown; /* why there are no credentials; NULL: none were meant to be */
+    struct agx_error *unknown; /* why there are no credentials; NULL: none are needed */
     struct agx_registry *registry;
     struct agx_registry_call *call;
     struct agx_buf manifest_text, config_text;
@@ -58,7 +58,7 @@ struct pull {
     struct agx_intake *intake;
     struct pull_layer *layers;
     size_t n_layers;
-    struct pull_errand *errand; /* the image is written down; or, from an engine, imported */
+    struct pull_errand *errand; /* the image is being recorded; or, from an engine, imported */
 
     /* From an engine. */
     struct agx_fetch *fetch;
@@ -81,7 +81,7 @@ struct agx_puller {
     struct agx_wanted_list pulls;
 };
 
-/* One after the other, all that are under way: NULL, or the first after `p`. */
+/* Iterates over all pulls in progress: NULL, or the first after `p`. */
 static inline struct pull *pull_next(const struct agx_puller *puller, const struct pull *p)
 {
     struct agx_list_node *n =
@@ -90,26 +90,26 @@ static inline struct pull *pull_next(const struct agx_puller *puller, const stru
     return n ? container_of(n, struct pull, wanted.node) : NULL;
 }
 
-/* Tells all; takes `error`, borrows `image`. The pull is gone afterwards. */
+/* Reports to all requests; takes `error`, borrows `image`. The pull is gone afterwards. */
 void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *error);
 
-/* Something has changed: progress is told, now or, where that was done a moment ago, in a moment.
- * The pull may be gone afterwards. */
+/* Something has changed: reports progress now or, if that was done a moment ago, soon. The pull may
+ * be gone afterwards. */
 void pull_news(struct pull *p);
 
-/* The same in a turn of its own: the pull is still there. */
+/* The same in a later turn: the pull still exists on return. */
 void pull_news_soon(struct pull *p);
 
-/* `step` runs in a turn of its own. */
+/* `step` runs in a later turn. */
 void pull_later(struct pull *p, uv_timer_cb step);
 
-/* From a registry: the first step, and the last, when all layers are there. */
+/* From a registry: the first step, and the last, when all layers exist. */
 void pull_start_registry(struct pull *p);
 void pull_record(struct pull *p);
 
-/* Starts the layers that can be. The pull may be gone afterwards. */
+/* Starts as many layers as allowed. The pull may be gone afterwards. */
 void pull_start_layers(struct pull *p);
-/* Gives up those under way: other pulls may need them. */
+/* Cancels those in progress: other pulls may need them. */
 void pull_drop_layers(struct pull *p);
 
 /* From an engine. */

@@ -1,13 +1,13 @@
 /*
- * pull_layers.c: the layers of a pull: each is there already, or fetched into a file and handed to
- * the store, which checks and unpacks it.
+ * pull_layers.c: the layers of a pull: each one exists already, or is fetched into a file and
+ * passed to the store, which checks and unpacks it.
  *
  *     WAITS --> FETCHED --> UNPACKED --> THERE
  *       +--------- it is in the store -----^
  *
- * A layer that another pull (or another place of this image) is bringing waits for that: when the
- * other is through, it is there; when the other fails, it is this one's turn. So whenever a layer
- * ends, all pulls look again, each in a turn of its own.
+ * If another pull (or another layer of this image) is fetching the same layer, this one waits: when
+ * the other succeeds, the layer exists; when it fails, this one fetches it. So whenever a layer
+ * ends, all pulls check again, each in a later turn.
  */
 #include "image/pull_internal.h"
 
@@ -20,7 +20,7 @@ static void look_again(uv_timer_t *timer)
     pull_start_layers(container_of(timer, struct pull, timer));
 }
 
-/* Pulls that have got as far as to layers may find something to do. */
+/* Pulls that have reached their layers may be able to continue. */
 static void wake_all(struct agx_puller *puller)
 {
     for (struct pull *p = pull_next(puller, NULL); p; p = pull_next(puller, p))
@@ -33,7 +33,7 @@ static bool is_busy(const struct pull_layer *l)
     return l->state == PULL_LAYER_FETCHED || l->state == PULL_LAYER_UNPACKED;
 }
 
-/* Somebody brings it. */
+/* It is being fetched already. */
 static bool is_coming(const struct agx_puller *puller, const char *diff_id)
 {
     for (const struct pull *p = pull_next(puller, NULL); p; p = pull_next(puller, p))

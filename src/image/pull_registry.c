@@ -3,8 +3,7 @@
  *
  *     credentials --> manifest --an index--> manifest --> configuration --> layers --> record
  *
- * A digest is of what it names: each document is checked against the digest by which it was asked
- * for, and a layer by the store.
+ * Each document is checked against the digest by which it was requested; the store checks layers.
  */
 #include "image/pull_internal.h"
 
@@ -122,7 +121,7 @@ static void ask_config(struct pull *p)
 
 /* ---- the manifest ---- */
 
-/* The digest by which the present manifest was asked for; NULL: by a tag. */
+/* The digest by which the current manifest was requested; NULL: by a tag. */
 static const char *digest_of(const struct pull *p)
 {
     return p->manifest.is_index ? p->manifest.chosen.digest : p->ref.digest;
@@ -164,7 +163,7 @@ static void on_manifest(void *user, struct agx_str body, struct agx_error *error
         ask_config(p);
 }
 
-/* By tag or digest; `size` is 0 where it is not known. */
+/* By tag or digest; `size` 0: unknown. */
 static void ask_manifest(struct pull *p, const char *name, uint64_t size)
 {
     _cleanup_free_ char *path = NULL;
@@ -214,7 +213,7 @@ static void on_credentials(void *user, const struct agx_credentials *found, stru
     open_registry(p, found);
 }
 
-/* The rest of pull_start_registry(): whoever wants it was told that it begins. */
+/* The rest of pull_start_registry(), after the start was reported. */
 static void find_credentials(uv_timer_t *timer)
 {
     struct pull *p = container_of(timer, struct pull, timer);
@@ -236,7 +235,7 @@ void pull_start_registry(struct pull *p)
 {
     assert(p->ref.registry);
     if (p->ref.digest && strncmp(p->ref.digest, "sha256:", strlen("sha256:")) != 0) {
-        fail(p, AGX_FAILED_PRECONDITION, "its digest is not of SHA-256");
+        fail(p, AGX_FAILED_PRECONDITION, "its digest is not a SHA-256 digest");
         return;
     }
     pull_later(p, find_credentials);

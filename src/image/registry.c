@@ -1,18 +1,18 @@
 /*
  * registry.c: calls to a registry.
  *
- *     timer --> ASK --2xx, whole-----------------------------> done
+ *     timer --> ASK --2xx, complete--------------------------> done
  *       ^        |----3xx: another address--> ASK
- *       |        |----401--> who we are (registry_auth.c)--> ASK
+ *       |        |----401--> authenticate (registry_auth.c)--> ASK
  *       +--pause-|----broken, busy
  *                +----anything else--------------------------> done, failed
  *
  * Invariants:
- *  (1) of a call that is not over either its timer runs or one request is under way;
- *  (2) `at` bytes of the body were handed on: the next request asks for what follows them, and an
- *      answer that begins elsewhere makes the body begin anew;
- *  (3) who we are is told to the registry's own server, and to that of its tokens, only;
- *  (4) a call is out of the list before `done`, and in memory until its timer is closed.
+ *  (1) for a call that has not ended, either its timer runs or one request is in progress;
+ *  (2) `at` bytes of the body were passed on: the next request asks for the rest, and an answer
+ *      that begins elsewhere restarts the body;
+ *  (3) credentials are sent only to the registry's own server and to its token server;
+ *  (4) a call is removed from the list before `done`, and freed when its timer is closed.
  */
 #include "image/registry_internal.h"
 
@@ -23,11 +23,11 @@
 
 #include "base/banned.h"
 
-/* What Docker Hub is called on the network. */
+/* Docker Hub's network name. */
 #define HUB "docker.io"
 #define HUB_SERVER "registry-1.docker.io"
 
-/* An answer that is no success: an error in words. */
+/* A failure status, turned into an error. */
 enum { REFUSAL_MAX = 64 << 10 };
 
 static char *copy(const char *s)
@@ -81,7 +81,7 @@ void registry_call_retry(struct agx_registry_call *c, uint64_t wait_ms,
         return;
     }
     *take_error = agx_error_free(*take_error);
-    /* An address that we were sent to is good for a while only. */
+    /* A redirect is only valid for a while. */
     free(c->url);
     c->url = NULL;
     c->redirects = 0;
@@ -168,7 +168,7 @@ bool registry_trusts(const struct agx_registry *r, const struct agx_weburl *u)
 
     if (u->is_tls)
         return true;
-    /* Who is spoken to with TLS cannot make us give it up. */
+    /* A server that is reached by TLS cannot make us give it up. */
     if (!agx_weburl_parse(&own, agx_str_from(r->root)) || own.is_tls)
         return false;
     if (agx_weburl_is_loopback(u->host) || agx_str_eq_nocase(u->server, own.server))
@@ -188,23 +188,23 @@ static const char *address_of(const struct agx_registry_call *c, char **ret_own)
     return *ret_own;
 }
 
-/* The registry sends us elsewhere. */
+/* The registry redirects us. */
 static int follow(struct agx_registry_call *c, const char *location, struct agx_error **err)
 {
     _cleanup_free_ char *own = NULL, *url = NULL;
     struct agx_weburl from, to;
 
     if (++c->redirects > AGX_PULL_REDIRECTS)
-        return agx_error_set(err, AGX_DATA_LOSS, "registry '%s' sends us round and round",
+        return agx_error_set(err, AGX_DATA_LOSS, "registry '%s' redirects us too often",
                              c->registry->host);
     if (!location || !agx_weburl_parse(&from, agx_str_from(address_of(c, &own))) ||
         !(url = agx_weburl_resolve(&from, agx_str_from(location))) ||
         !agx_weburl_parse(&to, agx_str_from(url)))
-        return agx_error_set(err, AGX_DATA_LOSS, "registry '%s' sends us to no address",
+        return agx_error_set(err, AGX_DATA_LOSS, "registry '%s' redirects us to an invalid address",
                              c->registry->host);
     if (!registry_trusts(c->registry, &to))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "registry '%s' sends us to '%.*s' without TLS", c->registry->host,
+                             "registry '%s' redirects us to '%.*s' without TLS", c->registry->host,
                              AGX_STR_ARG(to.server));
     free(c->url);
     c->url = AGX_TAKE_PTR(url);
@@ -251,7 +251,7 @@ static void on_refused(struct agx_registry_call *c, const struct agx_fetch_answe
     }
 }
 
-/* All that came was a success, as far as it goes. */
+/* All that came was a success so far. */
 static void on_whole(struct agx_registry_call *c)
 {
     struct agx_error *error = NULL;
@@ -285,7 +285,7 @@ static void on_answer(void *user, const struct agx_fetch_answer *answer, struct 
 
 /* ---- the question ---- */
 
-/* The address is the registry's own server, the only one that may know who we are. */
+/* The address is the registry's own server, the only one that may get our credentials. */
 static bool is_own(const struct agx_registry_call *c)
 {
     struct agx_weburl own, to;
@@ -375,7 +375,7 @@ static int set_root(struct agx_registry *r, struct agx_error **err)
     if (asprintf(&r->root, "https://%s/v2/%s/", server, r->repository) < 0)
         abort(); /* small, as with agx_new() */
     if (!agx_weburl_parse(&u, agx_str_from(r->root)) || !agx_str_eq(u.server, agx_str_from(server)))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "registry '%s' is no host", r->host);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "registry '%s' is not a host", r->host);
     if (agx_weburl_is_loopback(u.host) || is_insecure(r)) {
         free(r->root);
         if (asprintf(&r->root, "http://%s/v2/%s/", server, r->repository) < 0)

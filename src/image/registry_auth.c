@@ -1,9 +1,9 @@
 /*
- * registry_auth.c: shows a registry who asks: by name and password, or by a token that another
- * server gives for them (or for nothing, to those who may read what everybody may).
+ * registry_auth.c: authenticates to a registry: by name and password, or by a token that another
+ * server issues for them (or without them, for public content).
  *
- * An authorization is the registry's, not the call's: of several calls that are refused one by one
- * the first gets a new one, and the others ask again with that.
+ * An authorization belongs to the registry, not to the call: when several calls are refused one by
+ * one, the first gets a new one, and the others use it.
  */
 #include "base/json.h"
 #include "codec/base64.h"
@@ -12,12 +12,12 @@
 
 #include "base/banned.h"
 
-/* How often one call may show who we are: the token of a long pull runs out in the meantime. */
+/* How often one call may authenticate: the token of a long pull expires meanwhile. */
 enum { SHOWN_MAX = 3, TOKEN_BYTES_MAX = 64 << 10, QUERY_MAX = 16 << 10 };
 
 #define OUT_OF_MEMORY "show a registry who we are: out of memory"
 
-/* Takes the header; calls that ask from now on have it. */
+/* Takes the header; later requests use it. */
 static void set_authorization(struct agx_registry *r, char *header)
 {
     if (r->authorization)
@@ -27,7 +27,7 @@ static void set_authorization(struct agx_registry *r, char *header)
     r->authorization_no++;
 }
 
-/* "Authorization: Basic ..." of our name and password, owned; NULL when there is no memory. */
+/* "Authorization: Basic ..." from our name and password, owned; NULL without memory. */
 static char *basic_of(const struct agx_registry *r)
 {
     _cleanup_buf_ struct agx_buf pair = AGX_BUF_INIT(2 * AGX_CREDENTIALS_MAX);
@@ -71,7 +71,7 @@ static int show_basic(struct agx_registry_call *c, struct agx_error **err)
 
 /* ---- a token ---- */
 
-/* Printable, so that it ends no header. */
+/* Printable, so that it cannot end a header. */
 static bool is_token(const char *s)
 {
     for (; s && *s; s++)
@@ -91,7 +91,8 @@ static int read_token(struct agx_registry *r, struct agx_str body, struct agx_er
     if (!token)
         token = json_string_value(json_object_get(doc, "access_token"));
     if (!is_token(token) || !*token)
-        return agx_error_set(err, AGX_DATA_LOSS, "the token for registry '%s' is none", r->host);
+        return agx_error_set(err, AGX_DATA_LOSS, "the token for registry '%s' is malformed",
+                             r->host);
     if (asprintf(&header, "Authorization: Bearer %s", token) < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, OUT_OF_MEMORY);
     set_authorization(r, header);
@@ -131,7 +132,7 @@ static int add_field(struct agx_buf *out, const char *name, const char *value)
     return r < 0 ? r : agx_weburl_escape(out, agx_str_from(value));
 }
 
-/* What the server of tokens is told, as a query or a form. */
+/* The parameters for the token server, as a query or a form. */
 static int fields_of(const struct agx_registry *r, const struct agx_challenge *ch,
                      struct agx_buf *out)
 {
@@ -154,7 +155,7 @@ static int fields_of(const struct agx_registry *r, const struct agx_challenge *c
     return n;
 }
 
-/* A GET, with name and password where there are any; or a POST of the token that stands for us. */
+/* A GET, with name and password if we have them; or a POST of the token that replaces us. */
 static int send_request(struct agx_registry_call *c, const char *realm, struct agx_str fields,
                         struct agx_error **err)
 {
@@ -228,7 +229,7 @@ static int authenticate(struct agx_registry_call *c, const char *header, struct 
         break;
     }
     return agx_error_set(err, AGX_PERMISSION_DENIED,
-                         "registry '%s' wants to know who asks in a way that we do not know",
+                         "registry '%s' requires a kind of authentication that we do not support",
                          c->registry->host);
 }
 
@@ -236,7 +237,7 @@ void registry_call_authenticate(struct agx_registry_call *c, const char *header)
 {
     struct agx_error *error = NULL;
 
-    /* Another call has got a new one in the meantime. */
+    /* Another call has got a new one meanwhile. */
     if (c->shown_no != c->registry->authorization_no && c->shown < SHOWN_MAX) {
         c->shown++;
         registry_call_ask(c);

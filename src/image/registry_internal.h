@@ -12,11 +12,11 @@
 
 struct agx_registry {
     struct agx_loop *loop;
-    struct agx_fetch *fetch; /* whole addresses are its paths: it has no base */
-    char *host;              /* as people name it */
+    struct agx_fetch *fetch; /* its paths are complete addresses: it has no base */
+    char *host;              /* the user-visible name */
     char *repository;
     char *root; /* "https://registry-1.docker.io/v2/library/python/" */
-    char *user; /* NULL: `secret` is a token that stands for him */
+    char *user; /* NULL: `secret` is a token that replaces the user */
     char *secret;
     char **insecure; /* ends with NULL */
     unsigned tries;
@@ -31,38 +31,38 @@ struct agx_registry_call {
     struct agx_list_node node;           /* in registry->calls */
     struct agx_registry_request request; /* path and accept are ours */
     void *user;
-    struct agx_fetch_call *fetch; /* what is under way; NULL: the timer is */
+    struct agx_fetch_call *fetch; /* in progress; NULL: the timer runs */
     uv_timer_t timer;             /* until the next try */
-    char *url;                    /* where we were sent; NULL: the registry itself */
+    char *url;                    /* where we were redirected to; NULL: the registry itself */
     unsigned redirects;
     struct agx_buf got; /* collected */
-    uint64_t at;        /* bytes of the body that came */
-    unsigned failures;  /* in a row */
-    unsigned shown;     /* how often we showed who we are */
-    uint64_t shown_no;  /* which authorization went with the last request */
+    uint64_t at;        /* bytes of the body so far */
+    unsigned failures;  /* consecutive */
+    unsigned shown;     /* how often we authenticated */
+    uint64_t shown_no;  /* which authorization the last request had */
 };
 
-/* Asks (again). */
+/* Sends the request (again). */
 void registry_call_ask(struct agx_registry_call *c);
 
 /* Ends the call; takes `error`. */
 void registry_call_end(struct agx_registry_call *c, struct agx_error *error);
 
-/* Tries again after a pause of at least `wait_ms`, or ends the call with *take_error when that was
- * often enough. */
+/* Tries again after a pause of at least `wait_ms`, or ends the call with *take_error after the last
+ * try. */
 void registry_call_retry(struct agx_registry_call *c, uint64_t wait_ms,
                          struct agx_error **take_error);
 
-/* Nobody else may read what we say to `u`, or who it is does not matter. */
+/* The connection to `u` is encrypted, or need not be. */
 bool registry_trusts(const struct agx_registry *r, const struct agx_weburl *u);
 
-/* The registry wants to know who asks: `header` is its WWW-Authenticate, NULL: it has none. */
+/* The registry requires authentication: `header` is its WWW-Authenticate; NULL: none. */
 void registry_call_authenticate(struct agx_registry_call *c, const char *header);
 
-/* Sets *err by the status of an answer that is no success, and by its body. */
+/* Sets *err from the status of a failed answer, and its body. */
 int registry_refusal(struct agx_error **err, const char *who, unsigned status, struct agx_str body);
 
-/* One more try may help. */
+/* Another try may help. */
 static inline bool registry_may_retry(unsigned status)
 {
     return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);

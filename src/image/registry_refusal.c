@@ -1,4 +1,4 @@
-/* registry_refusal.c: what a registry says when it does not do as asked. */
+/* registry_refusal.c: error messages of a registry. */
 #include "base/json.h"
 #include "core/text.h"
 #include "image/registry_internal.h"
@@ -22,8 +22,8 @@ static enum agx_code code_of(unsigned status)
     }
 }
 
-/* Its own words: {"errors": [{"code": "DENIED", "message": "..."}]}, or {"details": "..."} of a
- * server of tokens. Borrowed from `doc`. */
+/* Its own message: {"errors": [{"code": "DENIED", "message": "..."}]}, or {"details": "..."} of a
+ * token server. Borrowed from `doc`. */
 static const char *words_of(const json_t *doc)
 {
     const json_t *first = json_array_get(json_object_get(doc, "errors"), 0);

@@ -1,8 +1,8 @@
 /*
- * spool.c: bytes taken on the loop, written by a job.
+ * spool.c: takes bytes on the loop and writes them by a job.
  *
- * Two buffers: `pending` takes what comes, `writing` belongs to the job while it runs; they change
- * places when it ends. A spool that is closed while its job runs goes with the job's end.
+ * Two buffers: `pending` collects new bytes, `writing` belongs to the job while it runs; they are
+ * swapped when it ends. A spool that is closed while its job runs is freed at the job's end.
  */
 #include "image/images_internal.h"
 
@@ -27,7 +27,7 @@ struct agx_spool {
     struct agx_error *error;
     agx_done_fn settled;
     void *settled_user;
-    /* The job's. */
+    /* Used by the job. */
     struct agx_buf writing;
     uint64_t at;
     bool truncate;
@@ -72,7 +72,7 @@ static void spool_done(struct agx_job *j, struct agx_error *error);
 
 static const struct agx_job_kind spool_kind = { "spool", spool_run, spool_done, NULL };
 
-/* Writes what is pending, unless the job runs already. */
+/* Writes what is pending, unless the job is running. */
 static void spool_go(struct agx_spool *sp)
 {
     struct agx_buf swap = sp->writing;
@@ -89,7 +89,7 @@ static void spool_go(struct agx_spool *sp)
         sp->busy = true;
 }
 
-/* Tells whoever waits, when there is something to tell. The spool may be gone afterwards. */
+/* Calls `ready` when there is something to report. The spool may be gone afterwards. */
 static void spool_tell(struct agx_spool *sp)
 {
     agx_done_fn settled = sp->settled;
@@ -123,7 +123,7 @@ static void spool_done(struct agx_job *j, struct agx_error *error)
 
 /* ---- the loop's side ---- */
 
-/* A file that has no name any more. */
+/* A file without a name. */
 static int open_nameless(struct agx_images *s, struct agx_error **err)
 {
     char name[AGX_UUID_TEXT_SIZE];

@@ -1,13 +1,14 @@
 /*
- * tarstream.c: two of libarchive's readers, one behind the other.
+ * tarstream.c: two libarchive readers in a row.
  *
  *     params.read -> `plain`: filters, no format -> hash, count -> `tar`: the tar format
  *
- * An error of ours inside a callback is kept in `error`, for the library knows only that it failed.
+ * Our own error inside a callback is kept in `error`, because the library only knows that it
+ * failed.
  *
- * Names: an extended header has them in UTF-8, and the library translates them to the thread's
- * locale, which in a program without one is ASCII. So it reads headers under C.UTF-8, where there
- * is nothing to translate. Where that is missing, names that are not ASCII are refused.
+ * Names: an extended header has them in UTF-8, and the library converts them to the thread's
+ * locale, which in a program without one is ASCII. So headers are read under C.UTF-8, where nothing
+ * is converted. Where that locale is missing, names that are not ASCII are refused.
  */
 #include "image/tarstream.h"
 
@@ -24,11 +25,11 @@
 struct agx_tarstream {
     const struct agx_unpack_params *p;
     struct archive *plain, *tar;
-    locale_t utf8; /* (locale_t)0: there is none; not ours to free */
+    locale_t utf8; /* (locale_t)0: none; must not be freed */
     struct agx_error *error;
     struct agx_digest_sum *sum;
     uint64_t packed, unpacked; /* bytes read, and bytes of the tar so far */
-    bool no_plain;             /* `plain` has come to its end, or never had a byte */
+    bool no_plain;             /* `plain` has ended, or never had a byte */
     bool no_tar;               /* there was not a byte: a tar without entries */
     uint8_t block[AGX_UNPACK_READ_BYTES];
 };
@@ -53,7 +54,7 @@ static ssize_t on_packed(struct archive *a, void *user, const void **ret_bytes)
     return n;
 }
 
-/* The tar's bytes so far are not too many. */
+/* Checks the size of the tar so far. */
 static int check_size(struct agx_tarstream *t)
 {
     const struct agx_unpack_limits *l = &t->p->limits;
@@ -69,7 +70,7 @@ static int check_size(struct agx_tarstream *t)
     return 0;
 }
 
-/* The error of a reader that failed; the first of ours, or what the library says. */
+/* The error of a reader that failed: our own first, else the library's. */
 static int fail(struct agx_tarstream *t, struct archive *a, const char *what,
                 struct agx_error **err)
 {
@@ -86,7 +87,7 @@ static int fail(struct agx_tarstream *t, struct archive *a, const char *what,
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s: %s", what, text ? text : "it is damaged");
 }
 
-/* The next bytes of the plain tar; 0 at the end. */
+/* The next bytes of the uncompressed tar; 0 at the end. */
 static ssize_t next_plain(struct agx_tarstream *t, const void **ret_bytes)
 {
     size_t n = 0;
@@ -145,8 +146,8 @@ static int open_plain(struct agx_tarstream *t, struct agx_error **err)
     return 0;
 }
 
-/* One for all threads, made when it is first needed and never freed: what belongs to a locale the C
- * library shares among all of the same name, and takes apart with the last of them. */
+/* One for all threads, made when first needed and never freed: the C library shares a locale's data
+ * among all of the same name, and frees it with the last of them. */
 static locale_t utf8_locale(void)
 {
     static _Atomic(locale_t) kept;
@@ -162,7 +163,7 @@ static locale_t utf8_locale(void)
     return l;
 }
 
-/* A stream whose compression is open, and nothing else. */
+/* A stream with only its compression opened. */
 static int open_stream(const struct agx_unpack_params *p, struct agx_tarstream **ret_stream,
                        struct agx_error **err)
 {
@@ -226,7 +227,7 @@ struct agx_tarstream *agx_tarstream_close(struct agx_tarstream *t)
 
 /* ---- entries ---- */
 
-/* What follows the tar's own end belongs to its digest. */
+/* Bytes behind the tar's own end belong to its digest. */
 static int drain(struct agx_tarstream *t, struct agx_error **err)
 {
     const void *bytes;
@@ -252,7 +253,7 @@ int agx_tarstream_next(struct agx_tarstream *t, struct archive_entry **ret_entry
         (void)uselocale(before);
     if (r == ARCHIVE_EOF)
         return drain(t, err);
-    /* A warning is a name that cannot be what it was, or a header that is not what it should be. */
+    /* A warning means a name that was changed, or an invalid header. */
     return r == ARCHIVE_OK ? 1 : fail(t, t->tar, "read the tar", err);
 }
 

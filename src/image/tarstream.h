@@ -1,10 +1,10 @@
 /*
- * tarstream.h: the entries of a tar that may be compressed (gzip, zstd, xz), from bytes that
- * somebody hands over. It counts and hashes the plain tar on its way, and refuses one that grows
- * beyond all measure. Blocking.
+ * tarstream.h: reads the entries of a tar that may be compressed (gzip, zstd, xz) from bytes that
+ * the caller supplies. It counts and hashes the uncompressed tar, and refuses one that expands
+ * beyond the limits. Blocking.
  *
- * libarchive reads both the compression and the tar: of its many formats and filters only these,
- * for some of the others start programs.
+ * libarchive reads both the compression and the tar. Only these of its many formats and filters are
+ * enabled, because some of the others start programs.
  */
 #ifndef AGX_IMAGE_TARSTREAM_H
 #define AGX_IMAGE_TARSTREAM_H
@@ -14,7 +14,7 @@
 struct archive_entry;
 struct agx_tarstream;
 
-/* Of the params: read, user, stop, and the limits of bytes and ratio; borrowed until close. */
+/* Uses these params: read, user, stop, and the limits of bytes and ratio; borrowed until close. */
 int agx_tarstream_open(const struct agx_unpack_params *p, struct agx_tarstream **ret_stream,
                        struct agx_error **err) AGX_MUST_CHECK;
 
@@ -22,12 +22,12 @@ int agx_tarstream_open(const struct agx_unpack_params *p, struct agx_tarstream *
 int agx_tarstream_next(struct agx_tarstream *t, struct archive_entry **ret_entry,
                        struct agx_error **err) AGX_MUST_CHECK;
 
-/* 1 and a piece of the entry's content that belongs at `*ret_offset` (between pieces are holes);
- * 0 at its end. Borrowed until the next call. */
+/* 1 and a piece of the entry's content for offset `*ret_offset` (gaps between pieces are holes); 0
+ * at its end. Borrowed until the next call. */
 int agx_tarstream_data(struct agx_tarstream *t, struct agx_str *ret_bytes, uint64_t *ret_offset,
                        struct agx_error **err) AGX_MUST_CHECK;
 
-/* Where the entry's header is in the plain tar. */
+/* Offset of the entry's header in the uncompressed tar. */
 uint64_t agx_tarstream_offset(struct agx_tarstream *t);
 
 /* The tar is compressed. */
@@ -40,7 +40,7 @@ int agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZ
 /* Accepts NULL; returns NULL. */
 struct agx_tarstream *agx_tarstream_close(struct agx_tarstream *t);
 
-/* Writes all of the plain tar to a file, whatever is in it. */
+/* Writes the whole uncompressed tar to a file, whatever its content. */
 int agx_tarstream_copy(const struct agx_unpack_params *p, int fd,
                        struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /*
- * tarwriter.c: entries, handed to libarchive, and its blocks, handed on.
+ * tarwriter.c: passes entries to libarchive, and its blocks on.
  *
- * The bytes of names stay as they are: the library would translate them to UTF-8, warns that it
- * cannot (the program has no locale), and marks them as bytes.
+ * Names are written byte by byte: the library would convert them to UTF-8, warn that it cannot (the
+ * program has no locale), and mark them as bytes.
  */
 #include "image/tarwriter.h"
 
@@ -67,7 +67,7 @@ int agx_tarwriter_entry(struct agx_tarwriter *w, struct archive_entry **entry, c
     archive_entry_unset_ctime(*entry);
     archive_entry_unset_birthtime(*entry);
     if (archive_entry_filetype(*entry) == AE_IFREG)
-        archive_entry_linkify(w->links, entry, &spare); /* a link to the one that went before */
+        archive_entry_linkify(w->links, entry, &spare); /* a link to the earlier file */
     return check(w, archive_write_header(w->tar, *entry), name, err);
 }
 

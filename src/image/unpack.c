@@ -1,10 +1,9 @@
 /*
- * unpack.c: goes through a tar, and gives directories their modes and times at the end. The parts:
+ * unpack.c: walks through a tar, and sets modes and times of directories at the end. The parts:
  * tarstream.c reads, unpack_parent.c finds the place, unpack_entry.c writes.
  *
- * Whiteouts count for the layers below only: one whose name this layer has itself hides what is
- * below that, so a directory becomes opaque and a file stays as it is, in whichever order the two
- * come.
+ * Whiteouts only affect the layers below. If this layer itself has the name, that hides what is
+ * below: a directory becomes opaque and a file stays as it is, in whichever order the two come.
  */
 #include "image/unpack_internal.h"
 
@@ -21,7 +20,7 @@
 #include "base/banned.h"
 
 #define WHITEOUT ".wh."
-#define WHITEOUT_META WHITEOUT WHITEOUT /* the storage driver's own, which no file is */
+#define WHITEOUT_META WHITEOUT WHITEOUT /* metadata of the storage driver, not a file */
 #define WHITEOUT_OPAQUE WHITEOUT_META ".opq"
 
 /* ---- whiteouts ---- */
@@ -31,8 +30,8 @@ bool unpack_is_whiteout(const struct stat *st)
     return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* Native sandboxes mount with `userxattr`, so that one counts. The other is for root's own mounts,
- * and not everybody may set it. */
+/* Native sandboxes mount with `userxattr`, which uses this attribute. The other is for mounts by
+ * root, and not every user may set it. */
 int unpack_set_opaque(int dir, struct agx_error **err)
 {
     if (fsetxattr(dir, "user.overlay.opaque", "y", 1, 0) < 0)
@@ -87,7 +86,7 @@ int unpack_clear(struct unpacking *u, int parent, const char *name, struct agx_e
     return agx_path_remove_tree(parent, name, err);
 }
 
-/* Those that a layer may set. overlayfs's own would tell it to look elsewhere. */
+/* Those that a layer may set. overlayfs's own would redirect it. */
 static bool is_kept(struct agx_str name)
 {
     return agx_str_eq(name, AGX_STR("security.capability")) ||
@@ -105,7 +104,7 @@ int unpack_xattrs(struct unpacking *u, int fd, struct archive_entry *e, struct a
     while (archive_entry_xattr_next(e, &name, &value, &n) == ARCHIVE_OK) {
         if (!name || !is_kept(agx_str_from(name)) || fsetxattr(fd, name, value, n, 0) == 0)
             continue;
-        /* A file system without them, or a user who may not: the file is still of use. */
+        /* The file system has none, or the user may not set it: the file is still usable. */
         if (errno == ENOTSUP || (errno == EPERM && !u->p->owners))
             continue;
         return agx_error_errno(err, errno, "set its attribute '%.100s'", name);
@@ -135,8 +134,8 @@ static int take_entry(struct unpacking *u, struct archive_entry *e, struct agx_e
     return r < 0 ? agx_error_wrap(err, r, "unpack '%.200s'", text) : 0;
 }
 
-/* In the order of the tar: of a directory that was in it twice the last counts. One that an entry
- * replaced later is no directory any more, and left alone. */
+/* In the order of the tar: for a directory that occurs twice the last one counts. One that a later
+ * entry replaced is not a directory any more, and is skipped. */
 static int finish_dirs(struct unpacking *u, struct agx_error **err)
 {
     for (size_t at = 0; at < u->dirs.len;) {

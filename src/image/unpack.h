@@ -1,17 +1,17 @@
 /*
- * unpack.h: a tar, maybe compressed, as files beneath a directory. Blocking: for a pool thread or a
- * program of its own.
+ * unpack.h: unpacks a tar, which may be compressed, beneath a directory. Blocking: for a pool
+ * thread or a separate program.
  *
- * The tar is somebody else's and may be made to do harm. Nothing is written outside the directory:
- * every parent is opened beneath it without following a symlink (but see `into`), and what stands
- * at an entry's own name is replaced, never followed. Refused (-AGX_INVALID_ARGUMENT): absolute
- * names, "..", parents that are symlinks or files, names that are too long or too deep, hard links
- * to what is not there. Over a limit: -AGX_RESOURCE_EXHAUSTED. What was written before is left for
- * the caller to remove.
+ * The tar is untrusted and may be malicious. Nothing is written outside the directory: every parent
+ * is opened beneath it without following a symlink (but see `into`), and an existing file at an
+ * entry's own name is replaced, never followed. Refused (-AGX_INVALID_ARGUMENT): absolute names,
+ * "..", parents that are symlinks or files, names that are too long or too deep, hard links to
+ * missing files. Over a limit: -AGX_RESOURCE_EXHAUSTED. The caller removes what was written before
+ * a failure.
  *
  * Kept: modes with setuid and setgid, owners, times, symlinks, hard links, FIFOs, holes, and the
- * extended attributes security.capability and user.* but for overlayfs's own. Left out: device
- * nodes and sockets, for a sandbox gets its devices from us; all other attributes.
+ * extended attributes security.capability and user.*, except overlayfs's own. Left out: device
+ * nodes and sockets, because a sandbox gets its devices from us; all other attributes.
  */
 #ifndef AGX_IMAGE_UNPACK_H
 #define AGX_IMAGE_UNPACK_H
@@ -25,11 +25,11 @@
 #include <sys/types.h>
 
 struct agx_unpack_limits {
-    uint64_t bytes;      /* of all files, holes included, and of the tar itself */
+    uint64_t bytes;      /* limit of all files, including holes, and of the tar itself */
     uint64_t entries;    /* in the tar */
-    uint64_t ratio;      /* how many times larger than its compressed form, from ratio_from on */
-    uint64_t ratio_from; /* bytes up to which any ratio is fine */
-    unsigned depth;      /* components of a name */
+    uint64_t ratio;      /* of uncompressed to compressed size, beyond ratio_from */
+    uint64_t ratio_from; /* bytes up to which any ratio is allowed */
+    unsigned depth;      /* path components of a name */
 };
 
 #define AGX_UNPACK_LIMITS_INIT                                                                     \
@@ -40,30 +40,30 @@ struct agx_unpack_limits {
     }
 
 struct agx_unpack_params {
-    /* The bytes: up to `size` of them, 0 at the end, negative on failure. */
+    /* Supplies up to `size` bytes; 0 at the end, negative on failure. */
     ssize_t (*read)(void *user, void *buf, size_t size, struct agx_error **err);
     void *user;
     struct agx_unpack_limits limits;
-    /* A layer's: ".wh." names become what overlayfs takes for "there is nothing below": a character
-     * device 0:0, and for a directory the attribute "overlay.opaque". */
+    /* For a layer: ".wh." names become overlayfs whiteouts: a character device 0:0, and for a
+     * directory the attribute "overlay.opaque". */
     bool whiteouts;
-    bool owners;            /* chown, which root (of the user namespace) may */
-    struct agx_idmap idmap; /* whose ids the owners become on disk */
-    /* Into a root that has files already: entries go beneath this directory of it, and symlinks on
-     * the way to them are followed as a process with that root would. NULL: an empty directory of
-     * ours, where no parent is a symlink. */
+    bool owners;            /* sets owners, which only root (of the user namespace) may */
+    struct agx_idmap idmap; /* maps the owners to ids on disk */
+    /* For a root that has files already: entries go beneath this directory of it, and symlinks on
+     * the way are followed as a process with that root would. NULL: an empty directory of ours,
+     * where no parent is a symlink. */
     const char *into;
-    const atomic_bool *stop; /* true: end with -AGX_CANCELLED. May be NULL */
+    const atomic_bool *stop; /* true: ends with -AGX_CANCELLED. May be NULL */
 };
 
 struct agx_unpack_result {
-    char diff_id[AGX_DIGEST_SIZE]; /* "sha256:..." of the tar without its compression */
+    char diff_id[AGX_DIGEST_SIZE]; /* "sha256:..." of the uncompressed tar */
     uint64_t bytes;                /* of the files */
     uint64_t entries;
     uint64_t left_out; /* device nodes and sockets */
 };
 
-/* `root` is the directory, open. `ret` is written on success. */
+/* `root` is the open directory. Writes `ret` on success. */
 int agx_unpack(int root, const struct agx_unpack_params *p, struct agx_unpack_result *ret,
                struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,10 +1,10 @@
 /*
  * unpack_entry.c: one entry of a tar as a file.
  *
- * Whatever stands at its name is taken away first, and the new one is made where nothing is
- * (O_EXCL): nothing is ever written through what an earlier entry left there. Owner before mode,
- * for a change of owner takes setuid away; both before the attributes, for it takes file
- * capabilities away as well; the time last.
+ * An existing file at its name is removed first, and the new one is made exclusively (O_EXCL):
+ * nothing is ever written through what an earlier entry left there. Owner before mode, because
+ * changing the owner clears setuid; both before the attributes, because it also clears file
+ * capabilities; the time last.
  */
 #include "image/unpack_internal.h"
 
@@ -38,16 +38,16 @@ static int owner_of(struct archive_entry *e, uid_t *ret_uid, gid_t *ret_gid, str
 {
     la_int64_t uid = archive_entry_uid(e), gid = archive_entry_gid(e);
 
-    /* All ones stand for "leave it as it is". */
+    /* All ones mean "unchanged". */
     if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "its owner %lld:%lld is none",
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "its owner %lld:%lld is invalid",
                              (long long)uid, (long long)gid);
     *ret_uid = (uid_t)uid;
     *ret_gid = (gid_t)gid;
     return 0;
 }
 
-/* Gives `name` in `at` (or, with an empty name, `at` itself) its owner. Follows no symlink. */
+/* Sets the owner of `name` in `at` (or, with an empty name, of `at` itself). Follows no symlink. */
 static int set_owner(const struct unpacking *u, int at, const char *name, struct archive_entry *e,
                      struct agx_error **err)
 {
@@ -94,7 +94,7 @@ static int write_at(int fd, struct agx_str bytes, uint64_t offset, struct agx_er
     return 0;
 }
 
-/* The content, with its holes; no more of it than the header said. */
+/* The content, with its holes; at most as much as the header announced. */
 static int write_content(struct unpacking *u, int fd, uint64_t size, struct agx_error **err)
 {
     struct agx_str bytes = { 0 };
@@ -119,7 +119,7 @@ static int unpack_file(struct unpacking *u, struct archive_entry *e, int parent,
     const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, mtime_of(e) };
     _cleanup_close_ int fd = -1;
     la_int64_t size = archive_entry_size(e);
-    int r = size < 0 ? agx_error_set(err, AGX_INVALID_ARGUMENT, "its size is none")
+    int r = size < 0 ? agx_error_set(err, AGX_INVALID_ARGUMENT, "its size is invalid")
                      : count_bytes(u, (uint64_t)size, err);
 
     if (r == 0)
@@ -143,7 +143,7 @@ static int unpack_file(struct unpacking *u, struct archive_entry *e, int parent,
 
 /* ---- directories ---- */
 
-/* Mode and time come at the end. */
+/* Mode and time are set at the end. */
 static int note_dir(struct unpacking *u, struct archive_entry *e, const struct unpack_name *name,
                     struct agx_error **err)
 {
@@ -159,7 +159,7 @@ static int note_dir(struct unpacking *u, struct archive_entry *e, const struct u
     return 0;
 }
 
-/* Makes the directory unless it is there. A descriptor of it. */
+/* Makes the directory unless it exists. Returns a descriptor. */
 static int make_dir(struct unpacking *u, int parent, const struct unpack_name *name,
                     struct agx_error **err)
 {
@@ -168,7 +168,7 @@ static int make_dir(struct unpacking *u, int parent, const struct unpack_name *n
     int fd, r = 0;
 
     if (fstatat(parent, name->last, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        /* A root that is unpacked into may have a symlink to a directory here. */
+        /* An existing root may have a symlink to a directory here. */
         if (S_ISDIR(st.st_mode))
             return openat(parent, name->last, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (u->p->into && S_ISLNK(st.st_mode)) {
@@ -248,7 +248,8 @@ static int unpack_fifo(struct unpacking *u, struct archive_entry *e, int parent,
     return r;
 }
 
-/* To a file that the tar had before: names in it are paths from its root, with or without '/'. */
+/* To an earlier file of the tar: its names are paths from the tar's root, with or without a leading
+ * '/'. */
 static int unpack_hardlink(struct unpacking *u, const char *target, const struct unpack_name *name,
                            struct agx_error **err)
 {
@@ -259,7 +260,7 @@ static int unpack_hardlink(struct unpacking *u, const char *target, const struct
     if (r < 0)
         return agx_error_wrap(err, r, "its hard link to '%.200s'", target);
     if (strcmp(t.parent, name->parent) == 0 && strcmp(t.last, name->last) == 0)
-        return 0; /* a link to itself says nothing */
+        return 0; /* a link to itself changes nothing */
     from = unpack_open_dir(u, t.parent, NULL);
     to = unpack_parent(u, name->parent, err);
     if (to < 0)

@@ -1,17 +1,17 @@
 /*
- * unpack_main.c: agentix-unpack: a tar on standard input becomes files of a sandbox.
+ * unpack_main.c: agentix-unpack: unpacks a tar from standard input into a sandbox.
  *
  *     agentix-unpack --user-ns FD --mnt-ns FD [--into PATH]
  *     agentix-unpack --root DIR [--into PATH]
  *
- * It is a process of its own because a process can be in one user namespace only, and must be in
- * the sandbox's for files to belong to the sandbox's users. Symlinks of the image resolve as they
- * do inside. It ends with 0, or with a line on standard error and the number of the error's code
+ * It is a separate process because a process can only be in one user namespace, and must be in the
+ * sandbox's so that files can belong to the sandbox's users. Symlinks of the image resolve as they
+ * do inside. It exits with 0, or with a line on standard error and the number of the error's code
  * (agentix/error.h) as its status.
  *
- * Of the sandbox's mounts it holds the root directory and nothing else: its own root stays the
- * host's, so that no library is ever loaded, and no file of a locale read, from what the sandbox
- * has. A child enters the mount namespace, opens the root there, hands it back and ends.
+ * Of the sandbox's mounts it only holds the root directory. Its own root stays the host's, so that
+ * no library or locale file is ever loaded from the sandbox. A child enters the mount namespace,
+ * opens the root there, sends it back and exits.
  */
 #include "base/fd.h"
 #include "base/fdpass.h"
@@ -81,7 +81,7 @@ static int parse(int argc, char **argv, struct options *o, struct agx_error **er
 
 /* ---- the sandbox's root ---- */
 
-/* From here on files that we make belong to the sandbox's root. */
+/* From here on, files that we make belong to the sandbox's root. */
 static int enter_user_ns(int fd, struct agx_error **err)
 {
     if (setns(fd, CLONE_NEWUSER) < 0)
@@ -101,7 +101,7 @@ static int receive_fd(int sock)
     return fd;
 }
 
-/* The child, in the sandbox's user namespace already. Its status is the errno. */
+/* The child, already in the sandbox's user namespace. Its exit status is the errno. */
 static _Noreturn void send_root(int mnt_ns, int sock)
 {
     int root = -1;
@@ -123,7 +123,7 @@ static int root_of_mounts(int mnt_ns, struct agx_error **err)
         return agx_error_errno(err, errno, "make a socket");
     ours = pair[0];
     theirs = pair[1];
-    /* Only system calls follow in the child, and it must have no other thread to enter a mount
+    /* Only system calls follow in the child, which must have no other thread to enter a mount
      * namespace: fork() of a sanitizer's run-time library would start one. */
     pid = _Fork();
     if (pid < 0)
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     char text[1024];
     int r;
 
-    /* Nobody in the sandbox may look at who holds its root. */
+    /* No process in the sandbox may trace the one that holds its root. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     r = run(argc, argv, &err);
     if (r < 0)

@@ -1,9 +1,9 @@
 /*
- * unpack_parent.c: from an entry's name to the directory that it goes into.
+ * unpack_parent.c: finds or makes the directory of an entry.
  *
- * A layer's own tree has no user but us: a symlink on the way can only have come from the tar, and
- * is refused. A root that is unpacked into may have symlinks of its image: the kernel resolves
- * those as if the root were "/" (RESOLVE_IN_ROOT), so they lead to no other place.
+ * Only we write a layer's own tree: a symlink on the way can only have come from the tar, and is
+ * refused. An existing root may have symlinks of its image: the kernel resolves those as if the
+ * root were "/" (RESOLVE_IN_ROOT), so they cannot lead out.
  */
 #include "image/unpack_internal.h"
 
@@ -22,7 +22,7 @@ static int refuse(const char *name, const char *why, struct agx_error **err)
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "entry '%.200s' is refused: %s", name, why);
 }
 
-/* Adds a component behind those before it: what was last becomes part of the parent. */
+/* Appends a component: the last one becomes part of the parent. */
 static int push(struct unpack_name *n, size_t *parent_len, struct agx_str part)
 {
     size_t last = strlen(n->last);
@@ -68,7 +68,7 @@ int unpack_name_cut(const struct unpacking *u, const char *text, struct unpack_n
 
 /* ---- directories ---- */
 
-/* -1 and errno. The kernel says EAGAIN where somebody renames something meanwhile. */
+/* -1 and errno. The kernel reports EAGAIN when something is renamed meanwhile. */
 static int open_resolved(const struct unpacking *u, const char *path)
 {
     struct open_how how = {
@@ -84,7 +84,7 @@ static int open_resolved(const struct unpacking *u, const char *path)
     return fd;
 }
 
-/* The path in the root: what params.into names comes first. */
+/* The path in the root: params.into comes first. */
 static int whole_path(const struct unpacking *u, const char *path, char out[PATH_MAX],
                       struct agx_error **err)
 {
@@ -99,7 +99,7 @@ static int no_dir(const char *path, struct agx_error **err)
     if (errno == ELOOP || errno == ENOTDIR)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "its directory '%.200s' is refused: it leads through %s", path,
-                             errno == ELOOP ? "a symlink" : "what is no directory");
+                             errno == ELOOP ? "a symlink" : "something that is not a directory");
     return agx_error_errno(err, errno, "make directory '%.200s'", path);
 }
 
@@ -114,7 +114,7 @@ int unpack_open_dir(struct unpacking *u, const char *path, struct agx_error **er
     return fd < 0 ? agx_error_errno(err, errno, "open directory '%.200s'", whole) : fd;
 }
 
-/* To the sandbox's root: who unpacks is somebody else to it where ids are shifted. */
+/* Gives it to the sandbox's root: where ids are shifted, we are another user there. */
 static int give_to_root(const struct unpacking *u, int fd)
 {
     if (!u->p->idmap.on)
@@ -123,7 +123,7 @@ static int give_to_root(const struct unpacking *u, int fd)
                     agx_idmap_outer(u->p->idmap.gid, 0), AT_EMPTY_PATH);
 }
 
-/* Makes a directory of which the tar says nothing, as other programs do. */
+/* Makes a directory that the tar does not list, as other programs do. */
 static int make_dir(const struct unpacking *u, int at, const char *name, const char *path)
 {
     _cleanup_close_ int fd = -1;
@@ -131,12 +131,13 @@ static int make_dir(const struct unpacking *u, int at, const char *name, const c
     if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
         return -1;
     fd = open_resolved(u, path);
-    if (fd < 0 || give_to_root(u, fd) < 0 || fchmod(fd, 0755) < 0) /* the umask is not the tar's */
+    if (fd < 0 || give_to_root(u, fd) < 0 || fchmod(fd, 0755) < 0) /* the umask does not apply to
+                                                                    * the tar */
         return -1;
     return AGX_TAKE_FD(fd);
 }
 
-/* Opens the directory at `path`, and makes what is missing on the way. */
+/* Opens the directory at `path`, making missing ones on the way. */
 static int open_or_make(const struct unpacking *u, char *path, struct agx_error **err)
 {
     _cleanup_close_ int held = open_resolved(u, path);

@@ -1,10 +1,10 @@
 /*
- * wanted.c: who wants what.
+ * wanted.c: shared fetches.
  *
  * Invariants:
- *  (1) what is in the list has somebody who wants it; the last who cancels ends it;
- *  (2) what tells its end is not in that list: who comes then begins anew;
- *  (3) after any callback of a user `gone` says whether it is still there.
+ *  (1) what is in the list has at least one request; cancelling the last one ends it;
+ *  (2) what is reporting its end is not in that list: a new request begins anew;
+ *  (3) after any callback, `gone` says whether it was freed.
  */
 #include "image/wanted.h"
 

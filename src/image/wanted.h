@@ -1,12 +1,12 @@
 /*
- * wanted.h: something that takes time to bring and that several may want: it is brought once, all
- * hear of it, and it ends early when the last of them cancels.
+ * wanted.h: shared fetches: something that takes time and that several callers may request is
+ * fetched once, reported to all, and ends early when the last of them cancels.
  *
  *     found = agx_wanted_find(&list, key);              or, for a new one:
  *     agx_wanted_begin(&x->wanted, &list, &key);
- *     agx_wanted_join(&x->wanted, &mine->want);         who wants it
+ *     agx_wanted_join(&x->wanted, &mine->want);         adds a request
  *     agx_wanted_tell(&x->wanted, &progress);           it may be gone afterwards
- *     agx_wanted_end(&x->wanted, tell, context);        it is
+ *     agx_wanted_end(&x->wanted, tell, context);        it is gone
  *
  * Loop thread only.
  */
@@ -19,7 +19,7 @@
 
 struct agx_wanted;
 
-/* One who wants it. Embedded first in a block that free() frees. */
+/* One request. Embedded first in a block that free() frees. */
 struct agx_want {
     struct agx_wanted *wanted;
     struct agx_list_node node;                              /* in wanted->wants */
@@ -29,8 +29,8 @@ struct agx_want {
 
 struct agx_wanted_list {
     struct agx_loop *loop;
-    uint64_t progress_ms; /* between two words of progress, at least */
-    /* Nobody wants it any more, for good: ends and frees it. */
+    uint64_t progress_ms; /* minimum time between two progress reports */
+    /* The last request was cancelled: ends and frees it. */
     void (*free)(struct agx_wanted *w);
     struct agx_list all;     /* of struct agx_wanted: each is wanted by somebody */
     struct agx_list telling; /* those that tell their end */
@@ -49,24 +49,24 @@ struct agx_wanted {
 };
 
 struct agx_wanted *agx_wanted_find(const struct agx_wanted_list *list, const char *key);
-/* `take_key` NULL: nobody else can join. Somebody has to before anything else happens. */
+/* `take_key` NULL: it cannot be joined. A request must join before anything else happens. */
 void agx_wanted_begin(struct agx_wanted *w, struct agx_wanted_list *list, char **take_key);
 /* Takes the want, whose `progress` and `user` are set. */
 void agx_wanted_join(struct agx_wanted *w, struct agx_want *want);
 
-/* Was progress told long enough ago, or never? */
+/* Is the next progress report due? */
 bool agx_wanted_is_due(const struct agx_wanted *w);
 
-/* How long it is until then; 0: it is. */
+/* Milliseconds until it is; 0: now. */
 uint64_t agx_wanted_due_ms(const struct agx_wanted *w);
 void agx_wanted_tell(struct agx_wanted *w, const struct agx_pull *p);
-/* `tell` is called for each; who comes meanwhile finds nothing to join. */
+/* Calls `tell` for each request; requests made meanwhile do not find it. */
 void agx_wanted_end(struct agx_wanted *w, void (*tell)(struct agx_want *want, void *context),
                     void *context);
 
-/* Nothing is told any more and `want` is dead. Accepts NULL. */
+/* No callback comes any more, and `want` is invalid. Accepts NULL. */
 void agx_want_cancel(struct agx_want *want);
-/* All end, and nobody is told. */
+/* Ends all, without callbacks. */
 void agx_wanted_close(struct agx_wanted_list *list);
 
 #endif

@@ -1,4 +1,4 @@
-/* weburl.c: reads addresses of the web. */
+/* weburl.c: parses web addresses. */
 #include "image/weburl.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* Characters of a host's name, or of an address of IPv6 between its brackets. */
+/* Characters of a host name, or of an IPv6 address between its brackets. */
 static bool is_host(struct agx_str s, const char *also)
 {
     for (size_t i = 0; i < s.len; i++)

@@ -1,7 +1,7 @@
 /*
- * weburl.h: addresses of the web as registries name them, in redirects and as the realm of tokens.
- * What they name is asked with our address and maybe our secrets, so little is taken: http and
- * https, printable ASCII, no user in it. No I/O.
+ * weburl.h: web addresses that registries name, in redirects and as the token server. Requests to
+ * them carry our address and maybe our secrets, so little is accepted: http and https, printable
+ * ASCII, no user. No I/O.
  */
 #ifndef AGX_IMAGE_WEBURL_H
 #define AGX_IMAGE_WEBURL_H
@@ -11,21 +11,21 @@
 /* Borrowed from the text. */
 struct agx_weburl {
     bool is_tls;
-    struct agx_str server; /* host, with its port where one is named */
-    struct agx_str host;   /* without; an address of IPv6 in brackets */
-    struct agx_str rest;   /* path and query; maybe empty */
+    struct agx_str server; /* host, with its port if given */
+    struct agx_str host;   /* without port; an IPv6 address in brackets */
+    struct agx_str rest;   /* path and query; may be empty */
 };
 
-/* False for text that is no such address. */
+/* False for any other text. */
 bool agx_weburl_parse(struct agx_weburl *u, struct agx_str text);
 
-/* The host's own machine: "localhost", 127.x.x.x, [::1]. */
+/* The local machine: "localhost", 127.x.x.x, [::1]. */
 bool agx_weburl_is_loopback(struct agx_str host);
 
-/* What `location` means in an answer of `from`, owned; NULL: no address that we take. */
+/* Resolves `location` relative to `from`, owned; NULL: not an address that we accept. */
 char *agx_weburl_resolve(const struct agx_weburl *from, struct agx_str location);
 
-/* Appends `value` as it may stand in a query or form. */
+/* Appends `value` escaped for a query or form. */
 int agx_weburl_escape(struct agx_buf *out, struct agx_str value) AGX_MUST_CHECK;
 
 #endif

@@ -580,7 +580,7 @@ TEST(images_open_leaves_out_an_image_whose_layer_or_configuration_is_damaged)
     snprintf(path, sizeof(path), "configs/%s", agx_digest_file(i->id, file));
     write_in_store(t, path, AGX_STR("{\"rootfs\":{\"diff_ids\":[]}}"));
     test_images_reopen(t);
-    ASSERT_NOT_NULL(strstr(t->notices, "not whole"));
+    ASSERT_NOT_NULL(strstr(t->notices, "incomplete image"));
     ASSERT_NULL(test_images_find(t, "one"));
     ASSERT_NULL(test_images_find(t, "two"));
     ASSERT_NOT_NULL(test_images_find(t, "three"));

@@ -132,22 +132,22 @@ TEST(manifest_that_we_cannot_use_is_refused_by_name)
     refuse(AGX_FAILED_PRECONDITION, "layer 1 is a 'application/vnd.docker.image.rootfs.foreign",
            "{\"schemaVersion\":2," CONFIG ",\"layers\":[" LAYER(
                "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", B) "]}");
-    refuse(AGX_FAILED_PRECONDITION, "not of SHA-256",
+    refuse(AGX_FAILED_PRECONDITION, "not a SHA-256 digest",
            "{\"schemaVersion\":2," CONFIG ",\"layers\":[" LAYER(TARGZ, "sha512:ab") "]}");
-    refuse(AGX_FAILED_PRECONDITION, "not of SHA-256",
+    refuse(AGX_FAILED_PRECONDITION, "not a SHA-256 digest",
            "{\"schemaVersion\":2," CONFIG ",\"layers\":[" LAYER(TARGZ, "../../x") "]}");
 }
 
 TEST(manifest_that_is_none_is_refused)
 {
-    refuse(AGX_DATA_LOSS, "none", "");
-    refuse(AGX_DATA_LOSS, "none", "<html>");
-    refuse(AGX_DATA_LOSS, "none", "[]");
-    refuse(AGX_DATA_LOSS, "none", "{}");
-    refuse(AGX_DATA_LOSS, "none", "{\"schemaVersion\":2,\"manifests\":{}}");
-    refuse(AGX_DATA_LOSS, "none", "{\"schemaVersion\":2,\"config\":5,\"layers\":[]}");
+    refuse(AGX_DATA_LOSS, "malformed", "");
+    refuse(AGX_DATA_LOSS, "malformed", "<html>");
+    refuse(AGX_DATA_LOSS, "malformed", "[]");
+    refuse(AGX_DATA_LOSS, "malformed", "{}");
+    refuse(AGX_DATA_LOSS, "malformed", "{\"schemaVersion\":2,\"manifests\":{}}");
+    refuse(AGX_DATA_LOSS, "malformed", "{\"schemaVersion\":2,\"config\":5,\"layers\":[]}");
     /* Two readings under one digest. */
-    refuse(AGX_DATA_LOSS, "none",
+    refuse(AGX_DATA_LOSS, "malformed",
            "{\"schemaVersion\":2,\"manifests\":[]," CONFIG ",\"layers\":[]}");
     refuse(AGX_DATA_LOSS, "no digest or no size",
            "{\"schemaVersion\":2," CONFIG ",\"layers\":[{\"size\":1}]}");

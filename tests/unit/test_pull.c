@@ -563,7 +563,7 @@ TEST(pull_of_other_bytes_than_the_digest_says_is_refused)
     p.config->bytes.data[2]--;
     (void)snprintf(rest, sizeof(rest), "x@%s", p.digest);
     p.by_digest->bytes.data[p.by_digest->bytes.len - 1] = ' ';
-    refuse(&f, AGX_DATA_LOSS, "has not the digest", rest);
+    refuse(&f, AGX_DATA_LOSS, "does not have the digest", rest);
     /* Nothing of it hinders the right one. */
     ASSERT_INT(AGX_OK, run(&f, false, "x:one")->code);
     teardown(&f);
@@ -576,7 +576,7 @@ TEST(pull_of_documents_that_do_not_fit_is_refused)
     setup(&f);
     add_thing(&f, "manifests/html", AGX_STR("<html>"));
     add_thing(&f, "manifests/v1", AGX_STR("{\"schemaVersion\":1}"));
-    refuse(&f, AGX_DATA_LOSS, "manifest is none", "x:html");
+    refuse(&f, AGX_DATA_LOSS, "manifest is malformed", "x:html");
     refuse(&f, AGX_FAILED_PRECONDITION, "schema 1", "x:v1");
     refuse(&f, AGX_NOT_FOUND, "answers 404: unknown here", "x:missing");
     refuse(&f, AGX_FAILED_PRECONDITION, "SHA-256",

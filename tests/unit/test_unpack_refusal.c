@@ -143,7 +143,7 @@ TEST(unpack_through_a_file_is_refused)
 
     test_box_add(b, "file", '0', NULL);
     test_box_add(b, "file/below", '0', NULL);
-    test_box_refuses(b, AGX_INVALID_ARGUMENT, "no directory");
+    test_box_refuses(b, AGX_INVALID_ARGUMENT, "not a directory");
 }
 
 TEST(unpack_of_something_else_than_a_directory_at_the_root_is_refused)
