@@ -23,7 +23,7 @@ enum layer_state { LAYER_MAKING, LAYER_THERE, LAYER_GOING };
 struct layer {
     char diff_id[AGX_DIGEST_SIZE];
     enum layer_state state;
-    unsigned refs; /* images and intakes that use it */
+    unsigned refs; /* images and ingests that use it */
     uint64_t size;
     struct agx_list waiters; /* of struct layer_op */
 };
