@@ -120,15 +120,10 @@ static inline void agx_list_move(struct agx_list *to, struct agx_list *from)
     from->ends.next = from->ends.prev = NULL;
 }
 
-/* The first and the last node, or NULL. Borrowed. */
+/* The first node, or NULL. Borrowed. */
 static inline struct agx_list_node *agx_list_first(const struct agx_list *l)
 {
     return l->ends.next;
-}
-
-static inline struct agx_list_node *agx_list_last(const struct agx_list *l)
-{
-    return l->ends.prev;
 }
 
 /* The node after `n`, which is in `l`, or NULL. Borrowed. */
@@ -157,8 +152,6 @@ static inline void *agx_list_entry_(struct agx_list_node *n, size_t offset)
 /* The same with the objects that the nodes are embedded in, as member `node`: `type *`, or NULL. */
 #define AGX_LIST_FIRST(list, type, node)                                                           \
     ((type *)agx_list_entry_(agx_list_first(list), offsetof(type, node)))
-#define AGX_LIST_LAST(list, type, node)                                                            \
-    ((type *)agx_list_entry_(agx_list_last(list), offsetof(type, node)))
 #define AGX_LIST_TAKE(list, type, node)                                                            \
     ((type *)agx_list_entry_(agx_list_take(list), offsetof(type, node)))
 #define AGX_LIST_NEXT(list, at, node)                                                              \
