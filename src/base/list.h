@@ -158,9 +158,12 @@ static inline void *agx_list_entry_(struct agx_list_node *n, size_t offset)
     ((__typeof__(*(at)) *)agx_list_entry_(agx_list_next((list), &(at)->node),                      \
                                           offsetof(__typeof__(*(at)), node)))
 
-/* A loop over all of them, from the first on; `it` is declared here. See "Walking" above. */
+/* A loop over all of them, from the first on; `it` is declared here. See "Walking" above. A type
+ * and a name cannot stand in parentheses. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define AGX_LIST_FOR_EACH(type, it, list, node)                                                    \
     for (type *it = AGX_LIST_FIRST(list, type, node), *it##_next_;                                 \
          it && (it##_next_ = AGX_LIST_NEXT(list, it, node), true); it = it##_next_)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -211,7 +211,7 @@ static void push_twice(struct agx_list *l)
 
 static void push_into_a_second_list(struct agx_list *l)
 {
-    struct agx_list other = { 0 };
+    static struct agx_list other;
 
     (void)l;
     agx_list_push_front(&other, &items[0].node);
