@@ -175,7 +175,7 @@ void agx_session_read(struct agx_session *s, uint8_t *data, size_t len, uint64_t
         else
             agx_session_event(s, e.name, e.data);
     }
-    if (s->unacked >= AGX_CLIENT_ACK_EVENTS)
+    if (agx_ack_due(s->unacked))
         agx_session_emit_acks(s);
     agx_session_settle(s);
 }
@@ -237,7 +237,7 @@ static void end_late_calls(struct agx_session *s)
             call->cancelled = true;
             agx_session_emit_cancel(s, call);
         }
-        call->closed = call->closed || !call->sent;
+        call->flow.closed = call->flow.closed || !call->sent;
         agx_session_fail_call(call, AGX_DEADLINE_EXCEEDED, "CallTimeout",
                               "no result within %llu ms", (unsigned long long)call->timeout_ms);
     }
@@ -325,9 +325,9 @@ void agx_session_emit_credit(struct agx_session *s, const struct agx_call *call)
     agx_mp_write_str(&w, AGX_STR("call_id"));
     agx_mp_write_str(&w, agx_str_from(call->id));
     agx_mp_write_str(&w, AGX_STR("n"));
-    agx_mp_write_uint(&w, call->granted.n);
+    agx_mp_write_uint(&w, call->flow.granted.n);
     agx_mp_write_str(&w, AGX_STR("bytes"));
-    agx_mp_write_uint(&w, call->granted.bytes);
+    agx_mp_write_uint(&w, call->flow.granted.bytes);
     agx_session_emit(s, AGX_EV_CREDIT, agx_mp_writer_end(&w, NULL));
 }
 
@@ -347,7 +347,7 @@ void agx_session_emit_acks(struct agx_session *s)
     agx_mp_write_array(&w, 2 * n);
     for (struct agx_call *c = s->dirty; c; c = c->dirty_next) {
         agx_mp_write_str(&w, agx_str_from(c->id));
-        agx_mp_write_uint(&w, c->seq);
+        agx_mp_write_uint(&w, c->flow.seq);
     }
     agx_session_emit(s, AGX_EV_ACK, agx_mp_writer_end(&w, NULL));
     if (s->fault)

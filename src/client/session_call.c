@@ -49,7 +49,7 @@ void agx_session_end_call(struct agx_call *call, struct agx_error **take_error)
     struct agx_error *error = AGX_TAKE_PTR(*take_error);
 
     agx_heap_remove(&call->session->deadlines, &call->deadline);
-    if (call->closed) {
+    if (call->flow.closed) {
         agx_buf_done(&call->request);
         agx_items_clear(&call->kept);
     }
@@ -104,7 +104,7 @@ void agx_session_drop_call(struct agx_call *call)
 
 void agx_session_collect(struct agx_call *call)
 {
-    if (call->abandoned && call->closed && !call->dirty)
+    if (call->abandoned && call->flow.closed && !call->dirty)
         agx_session_drop_call(call);
 }
 
@@ -169,11 +169,10 @@ static int new_call(struct agx_session *s, const struct agx_call_request *q, str
     if (!call)
         return agx_error_no_memory(err);
     call->session = s;
-    call->kind = q->kind;
+    agx_call_flow_init(&call->flow, q->kind);
     call->user = q->user;
     call->timeout_ms = q->timeout_ms;
     call->request.max = s->config.max_message;
-    call->granted = call->in_granted = (struct agx_credit)AGX_CREDIT_INIT;
     agx_items_init(&call->items);
     agx_items_init(&call->kept);
     (void)snprintf(call->id, sizeof(call->id), "%08x-%llx", (unsigned)s->config.seed.k0,
@@ -225,16 +224,16 @@ void agx_session_send_request(struct agx_call *call)
     struct agx_session *s = call->session;
 
     if (call->request.len > s->server_max) {
-        call->closed = true;
+        call->flow.closed = true;
         agx_session_fail_call(call, AGX_RESOURCE_EXHAUSTED, "MessageTooLarge",
                               "a request of %zu bytes, the server takes %zu", call->request.len,
                               s->server_max);
         return;
     }
     call->sent = true;
-    agx_session_emit_payload(s, (enum agx_remote_event)(AGX_EV_UNARY + call->kind),
+    agx_session_emit_payload(s, (enum agx_remote_event)(AGX_EV_UNARY + call->flow.kind),
                              agx_buf_peek(&call->request));
-    call->in_sent = 0;
+    agx_call_flow_begin(&call->flow);
     agx_session_send_input(call);
 }
 
@@ -271,18 +270,18 @@ void agx_session_send_input(struct agx_call *call)
     if (!agx_session_is_ready(call->session) || !call->sent)
         return;
     for (const struct agx_item *item = call->kept.first; item; item = item->next) {
-        if (item->seq <= call->in_sent)
+        if (item->seq <= call->flow.in_sent)
             continue;
         emit_input(call, item);
         if (call->over)
             break;
-        call->in_sent = item->seq;
+        call->flow.in_sent = item->seq;
     }
 }
 
-void agx_session_drop_input(struct agx_call *call, uint64_t seq)
+void agx_session_drop_input(struct agx_call *call, size_t n)
 {
-    while (call->kept.first && call->kept.first->seq <= seq)
+    while (n-- > 0)
         free(agx_items_pop(&call->kept));
 }
 
@@ -293,22 +292,12 @@ struct agx_session *agx_session_of(const struct agx_call *call)
 
 enum agx_remote_kind agx_session_call_kind(const struct agx_call *call)
 {
-    return call->kind;
+    return call->flow.kind;
 }
 
 void *agx_call_user(const struct agx_call *call)
 {
     return call->user;
-}
-
-/* More credit as the user takes items. */
-static void grant(struct agx_call *call)
-{
-    if (call->over || call->kind == AGX_REMOTE_UNARY ||
-        !agx_credit_due(&call->granted, &call->taken, AGX_CREDIT_ITEMS_GROWN))
-        return;
-    agx_credit_grant(&call->granted, &call->taken, AGX_CREDIT_ITEMS_GROWN);
-    agx_session_emit_credit(call->session, call);
 }
 
 int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t now_ms,
@@ -320,9 +309,10 @@ int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t 
     if (item) {
         free(call->borrowed);
         call->borrowed = item;
-        agx_credit_count(&call->taken, item->len);
+        agx_credit_count(&call->flow.taken, item->len);
         *ret_value = agx_str_bytes(item->bytes, item->len);
-        grant(call);
+        if (!call->over && call->flow.kind != AGX_REMOTE_UNARY && agx_call_flow_grant(&call->flow))
+            agx_session_emit_credit(call->session, call);
         agx_session_settle(call->session);
         return AGX_TAKE_VALUE;
     }
@@ -337,30 +327,33 @@ int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t 
 
 static bool takes_input(const struct agx_call *call)
 {
-    return call->kind == AGX_REMOTE_BIDI && !call->over && !call->in_ended;
+    return call->flow.kind == AGX_REMOTE_BIDI && !call->over && !call->flow.in_ended;
 }
 
 bool agx_session_can_send(const struct agx_call *call)
 {
-    return takes_input(call) && agx_credit_left(&call->in_granted, &call->in);
+    return takes_input(call) && agx_call_flow_may_send(&call->flow);
 }
 
 bool agx_session_wants_credit(const struct agx_call *call)
 {
-    return takes_input(call) && !agx_credit_left(&call->in_granted, &call->in);
+    return takes_input(call) && !agx_call_flow_may_send(&call->flow);
 }
 
 /* Queues one item (or the end) of the input and sends what may go. */
 static int queue_input(struct agx_call *call, struct agx_str bytes, bool end,
                        struct agx_error **err)
 {
-    struct agx_item *item = agx_item_new(bytes, call->in_seq + 1);
+    struct agx_item *item = agx_item_new(bytes, call->flow.in_queued + 1);
 
     if (!item)
         return agx_error_no_memory(err);
     item->end = end;
-    call->in_seq++;
     agx_items_push(&call->kept, item);
+    if (end)
+        agx_call_flow_queue_end(&call->flow);
+    else
+        agx_call_flow_queue_item(&call->flow, bytes.len);
     agx_session_send_input(call);
     agx_session_settle(call->session);
     return 0;
@@ -372,36 +365,26 @@ int agx_session_send(struct agx_call *call, struct agx_str item, uint64_t now_ms
     int r;
 
     call->session->now = now_ms;
-    if (call->kind != AGX_REMOTE_BIDI)
+    if (call->flow.kind != AGX_REMOTE_BIDI)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a bidi call takes input");
     if (call->over)
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "the call is over");
     if (!agx_session_can_send(call))
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             call->in_ended ? "the input has ended"
-                                            : "the function has not taken its input yet");
+                             call->flow.in_ended ? "the input has ended"
+                                                 : "the function has not taken its input yet");
     r = check_value(item, AGX_MP_NIL, "item", err);
-    if (r == 0)
-        r = queue_input(call, item, false, err);
-    if (r < 0)
-        return r;
-    agx_credit_count(&call->in, item.len);
-    return 0;
+    return r < 0 ? r : queue_input(call, item, false, err);
 }
 
 int agx_session_end_input(struct agx_call *call, uint64_t now_ms, struct agx_error **err)
 {
-    int r;
-
     call->session->now = now_ms;
-    if (call->kind != AGX_REMOTE_BIDI)
+    if (call->flow.kind != AGX_REMOTE_BIDI)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a bidi call takes input");
-    if (call->in_ended || call->over)
+    if (call->flow.in_ended || call->over)
         return 0;
-    r = queue_input(call, AGX_STR(""), true, err);
-    if (r == 0)
-        call->in_ended = true;
-    return r;
+    return queue_input(call, AGX_STR(""), true, err);
 }
 
 void agx_session_cancel(struct agx_call *call, uint64_t now_ms)
@@ -415,7 +398,7 @@ void agx_session_cancel(struct agx_call *call, uint64_t now_ms)
     if (call->sent) {
         agx_session_emit_cancel(s, call);
     } else {
-        call->closed = true;
+        call->flow.closed = true;
         agx_session_fail_call(call, AGX_CANCELLED, "Cancelled", "remote call cancelled");
     }
     agx_session_settle(s);
@@ -433,7 +416,7 @@ struct agx_call *agx_session_release(struct agx_call *call, uint64_t now_ms)
     call->abandoned = true;
     agx_heap_remove(&s->deadlines, &call->deadline);
     agx_items_clear(&call->items);
-    if (!call->closed && call->sent && !call->cancelled) {
+    if (!call->flow.closed && call->sent && !call->cancelled) {
         call->cancelled = true;
         agx_session_emit_cancel(s, call);
     }

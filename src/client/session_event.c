@@ -96,11 +96,10 @@ static void malformed(struct agx_session *s, const char *what)
         (void)agx_error_set(&s->fault, AGX_INTERNAL, "the server sent %s", what);
 }
 
-/* An event of the call was taken: it must be acknowledged, soon. */
-static void note_seq(struct agx_session *s, struct agx_call *call, uint64_t seq)
+/* An event of the call was taken, of so many bytes: it must be acknowledged, soon. */
+static void note_event(struct agx_session *s, struct agx_call *call, size_t bytes)
 {
-    call->seq = seq;
-    s->unacked++;
+    s->unacked += agx_ack_weight(bytes);
     /* The server has the request. */
     agx_buf_done(&call->request);
     if (call->dirty)
@@ -118,14 +117,9 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 {
     struct agx_item *item;
 
-    if (!agx_credit_left(&call->granted, &call->received)) {
-        malformed(s, "more items than it was granted");
-        return;
-    }
-    agx_credit_count(&call->received, value.len);
     if (call->over)
         return;
-    item = agx_item_new(value, call->seq);
+    item = agx_item_new(value, call->flow.seq);
     if (!item) {
         call->cancelled = true;
         agx_session_emit_cancel(s, call);
@@ -141,38 +135,31 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_remote_event ev,
                         const struct agx_mp_field *f)
 {
-    struct agx_error *err = NULL;
-    uint64_t seq = f[F_SEQ].present ? f[F_SEQ].value.u : 0;
+    _cleanup_(agx_error_freep) struct agx_error *error = NULL;
+    struct agx_str value = f[F_VALUE].present ? f[F_VALUE].raw : AGX_STR("");
+    enum agx_flow_event e = agx_flow_meaning(call->flow.kind, ev);
 
-    /* What comes again after a resume, and was here already. */
-    if (call->closed || (seq > 0 && seq <= call->seq))
-        return;
-    if (seq != call->seq + 1) {
-        malformed(s, "an event out of its order");
+    if ((e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT) && !f[F_VALUE].present) {
+        malformed(s, "a value event without a value");
         return;
     }
-    if (ev == agx_remote_value_event(call->kind)) {
-        if (!f[F_VALUE].present) {
-            malformed(s, "a value event without a value");
-            return;
-        }
-        note_seq(s, call, seq);
-        s->unacked += f[F_VALUE].raw.len / AGX_CLIENT_ACK_WEIGHT;
-        on_value(s, call, f[F_VALUE].raw);
-        if (call->kind != AGX_REMOTE_UNARY || s->fault)
-            return;
-    } else if (ev == agx_remote_error_event(call->kind)) {
-        err = f[F_ERROR].present ? read_error(call, f[F_ERROR].raw) : NULL;
-        if (!err) {
-            malformed(s, "an error event without a proper error");
-            return;
-        }
-        note_seq(s, call, seq);
-    } else {
-        note_seq(s, call, seq);
+    if (e == AGX_FLOW_ERROR &&
+        !(error = f[F_ERROR].present ? read_error(call, f[F_ERROR].raw) : NULL)) {
+        malformed(s, "an error event without a proper error");
+        return;
     }
-    call->closed = true;
-    agx_session_end_call(call, &err);
+    e = agx_call_flow_event(&call->flow, ev, f[F_SEQ].present ? f[F_SEQ].value.u : 0, value.len);
+    if (e == AGX_FLOW_NOTHING)
+        return;
+    if (agx_flow_fault(e)) {
+        malformed(s, agx_flow_fault(e));
+        return;
+    }
+    note_event(s, call, value.len);
+    if (e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT)
+        on_value(s, call, value);
+    if (e != AGX_FLOW_ITEM)
+        agx_session_end_call(call, &error);
 }
 
 /* The function takes more input. */
@@ -185,17 +172,11 @@ static void on_credit(struct agx_call *call, const struct agx_mp_field *f)
         return;
     }
     agx_buf_done(&call->request);
-    (void)agx_credit_raise(&call->in_granted, f[F_N].value.u, f[F_BYTES].value.u);
-    if (f[F_SEQ].present)
-        agx_session_drop_input(call, f[F_SEQ].value.u);
+    agx_session_drop_input(call,
+                           agx_call_flow_credit(&call->flow, f[F_N].value.u, f[F_BYTES].value.u,
+                                                f[F_SEQ].present ? f[F_SEQ].value.u : 0));
     if (!could && agx_session_can_send(call))
         agx_session_note(call);
-}
-
-static bool belongs_to(enum agx_remote_event ev, enum agx_remote_kind kind)
-{
-    return ev == agx_remote_value_event(kind) || ev == agx_remote_error_event(kind) ||
-           (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind));
 }
 
 void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_str payload)
@@ -227,8 +208,8 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
     /* Also one that was forgotten: its last answers may have been on their way. */
     if (!call || !call->sent)
         return;
-    if (ev == AGX_EV_CREDIT && call->kind == AGX_REMOTE_BIDI)
+    if (ev == AGX_EV_CREDIT && call->flow.kind == AGX_REMOTE_BIDI)
         on_credit(call, f);
-    else if (belongs_to(ev, call->kind))
+    else
         on_numbered(s, call, ev, f);
 }

@@ -21,12 +21,12 @@
  * Invariants:
  *  (1) link.state is not IDLE exactly in HANDSHAKE, RESUMING and READY;
  *  (2) a call is in `calls` until the server has acknowledged nothing more of it can come
- *      (`closed`) and the user has freed it (`abandoned`) and its end was acknowledged (not
+ *      (`flow.closed`) and the user has freed it (`abandoned`) and its end was acknowledged (not
  *      `dirty`);
  *  (3) a call ends for the user once: `over` is set in end_call() only, and nothing is queued after
  *      it;
- *  (4) `request` is kept until the server is known to have it;
- *  (5) kept input is in ascending sequence, and holds all that the server is not known to have;
+ *  (4) `request` is kept until the server is known to have it (`flow.known`);
+ *  (5) kept input is in ascending sequence, and holds what codec/call_flow.h says;
  *  (6) functions that emit only note a failure in `fault`; agx_session_settle(), at the end of each
  *      entry, turns it into the loss of the connection. So no call is freed while a list is walked.
  */
@@ -40,7 +40,7 @@
 #include "client/items.h"
 #include "client/link.h"
 #include "client/session.h"
-#include "codec/credit.h"
+#include "codec/call_flow.h"
 #include "codec/mp_writer.h"
 
 enum agx_session_phase {
@@ -59,11 +59,10 @@ struct agx_call {
     struct agx_call *next, *prev; /* session->calls, in the order of their start */
     char id[AGX_CALL_ID_SIZE];
     char *target; /* owned */
-    enum agx_remote_kind kind;
+    struct agx_call_flow flow;
     void *user;
     struct agx_buf request; /* (4) */
     bool sent;              /* the request went out on some connection */
-    bool closed;            /* the server says no more about it */
     bool over;              /* (3) */
     bool abandoned;         /* the user has freed it */
     bool cancelled;         /* its end was asked for */
@@ -72,16 +71,9 @@ struct agx_call {
     uint64_t timeout_ms;
     struct agx_heap_node deadline;
 
-    uint64_t seq; /* of the last event that came */
-    struct agx_credit received, taken, granted;
     struct agx_items items;    /* not taken yet */
     struct agx_item *borrowed; /* what the user took last */
-
-    uint64_t in_seq;  /* of the last input that was queued */
-    uint64_t in_sent; /* of the last that went out on this connection */
-    struct agx_credit in, in_granted;
-    struct agx_items kept; /* (5) */
-    bool in_ended;
+    struct agx_items kept;     /* (5) */
 
     bool dirty; /* in session->dirty: events of it are not acknowledged */
     struct agx_call *dirty_next;
@@ -146,7 +138,8 @@ void agx_session_send_input(struct agx_call *call);
 void agx_session_drop_call(struct agx_call *call);
 /* Drops it if nobody needs it any more. */
 void agx_session_collect(struct agx_call *call);
-void agx_session_drop_input(struct agx_call *call, uint64_t seq);
+/* The `n` oldest pieces of kept input. */
+void agx_session_drop_input(struct agx_call *call, size_t n);
 
 /* session_event.c */
 void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_str payload);

@@ -16,7 +16,7 @@ static void drop_ended(struct agx_session *s)
         c->dirty = false;
         /* Ended for us alone: a server that is not told its name cancels it. */
         if (c->over && c->sent)
-            c->closed = true;
+            c->flow.closed = true;
         agx_session_collect(c);
     }
 }
@@ -34,7 +34,7 @@ void agx_session_abandon_all(struct agx_session *s, const struct agx_error *why)
     for (struct agx_call *c = s->calls; c; c = c->next) {
         if (c->over)
             continue;
-        c->closed = true;
+        c->flow.closed = true;
         agx_session_fail_call(
             c, code, NULL, "%s%s",
             c->sent ? "the connection was lost, and the function may have run: " : "", text);
@@ -47,7 +47,7 @@ static void fail_sent(struct agx_session *s)
     for (struct agx_call *c = s->calls; c; c = c->next) {
         if (c->over || !c->sent)
             continue;
-        c->closed = true;
+        c->flow.closed = true;
         agx_session_fail_call(c, AGX_DATA_LOSS, "ResultUnavailable",
                               "the server no longer has the session; the function may have run");
     }
@@ -89,9 +89,9 @@ static void emit_resume(struct agx_session *s)
             continue;
         agx_mp_write_array(&w, 4);
         agx_mp_write_str(&w, agx_str_from(c->id));
-        agx_mp_write_uint(&w, c->seq);
-        agx_mp_write_uint(&w, c->granted.n);
-        agx_mp_write_uint(&w, c->granted.bytes);
+        agx_mp_write_uint(&w, c->flow.seq);
+        agx_mp_write_uint(&w, c->flow.granted.n);
+        agx_mp_write_uint(&w, c->flow.granted.bytes);
     }
     agx_session_emit(s, AGX_EV_RESUME, agx_mp_writer_end(&w, NULL));
 }
@@ -121,8 +121,7 @@ void agx_session_connected(struct agx_session *s, struct agx_str answer)
 static void known(struct agx_call *call, uint64_t seq)
 {
     agx_buf_done(&call->request);
-    agx_session_drop_input(call, seq);
-    call->in_sent = seq;
+    agx_session_drop_input(call, agx_call_flow_known(&call->flow, seq));
     agx_session_send_input(call);
     if (call->cancelled)
         agx_session_emit_cancel(call->session, call);
@@ -132,10 +131,10 @@ static void known(struct agx_call *call, uint64_t seq)
 static void unknown(struct agx_call *call)
 {
     if (call->over || call->cancelled) {
-        call->closed = true;
+        call->flow.closed = true;
         agx_session_fail_call(call, AGX_CANCELLED, "Cancelled", "remote call cancelled");
-    } else if (call->request.len == 0) {
-        call->closed = true;
+    } else if (!agx_call_flow_unknown(&call->flow)) {
+        call->flow.closed = true;
         agx_session_fail_call(call, AGX_DATA_LOSS, "ResultUnavailable",
                               "the server has forgotten the call");
     } else {
@@ -202,7 +201,7 @@ void agx_session_resume_done(struct agx_session *s, struct agx_str payload)
         next = c->next;
         if (c->named) {
             c->named = false;
-            c->closed = true;
+            c->flow.closed = true;
             agx_session_fail_call(c, AGX_DATA_LOSS, "ResultUnavailable",
                                   "the server did not answer for the call");
         }

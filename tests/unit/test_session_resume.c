@@ -3,6 +3,7 @@
 #include "tests/support/peer.h"
 #include "tests/support/test.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 TEST(connection_cut_in_a_stream_goes_on_without_loss_or_doubles)
@@ -167,4 +168,41 @@ TEST(server_that_stays_away_is_given_up_after_the_window)
     }
     ASSERT_TRUE(attempts > 20 && attempts < 50);
     peer_expect_failure(p, call, AGX_UNAVAILABLE, NULL);
+}
+
+/* What the server could not keep until we came back is lost; its error has the number after that. */
+TEST(stream_whose_items_the_server_lost_ends_with_its_error)
+{
+    _cleanup_peer_ struct peer *p = peer_new();
+    _cleanup_free_ char *id = NULL;
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_STREAM, &id);
+
+    peer_value(p, AGX_EV_STREAM_ITEM, id, 1, AGX_STR("\x01"));
+    peer_flush(p, SIZE_MAX);
+    peer_reconnect(p, "s1", true);
+    (void)peer_expect(p, AGX_EV_RESUME);
+    peer_resume_done(p, id, 0, NULL);
+    peer_error(p, AGX_EV_STREAM_ERROR, id, 5, "ResultUnavailable", false, INT_MIN);
+    peer_flush(p, SIZE_MAX);
+    peer_expect_value(p, call, AGX_STR("\x01"));
+    peer_expect_failure(p, call, AGX_DATA_LOSS, "ResultUnavailable");
+}
+
+/* It had the call once: the request must not run a second time. */
+TEST(call_that_the_server_knew_and_forgot_is_not_sent_again)
+{
+    _cleanup_peer_ struct peer *p = peer_new();
+    _cleanup_free_ char *id = NULL;
+    struct agx_call *call = peer_start_known(p, AGX_REMOTE_UNARY, &id);
+
+    peer_reconnect(p, "s1", true);
+    (void)peer_expect(p, AGX_EV_RESUME);
+    peer_resume_done(p, id, 0, NULL);
+    peer_flush(p, SIZE_MAX);
+    peer_reconnect(p, "s1", true);
+    (void)peer_expect(p, AGX_EV_RESUME);
+    peer_resume_done(p, NULL, 0, id);
+    peer_flush(p, SIZE_MAX);
+    peer_expect_failure(p, call, AGX_DATA_LOSS, "ResultUnavailable");
+    peer_expect_none(p);
 }

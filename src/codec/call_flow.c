@@ -1,0 +1,105 @@
+/* call_flow.c: the rules of a call's numbers. */
+#include "codec/call_flow.h"
+
+#include "base/banned.h"
+#include "base/macros.h"
+
+void agx_call_flow_init(struct agx_call_flow *f, enum agx_remote_kind kind)
+{
+    *f = (struct agx_call_flow){ .kind = kind,
+                                 .granted = AGX_CREDIT_INIT,
+                                 .in_granted = AGX_CREDIT_INIT };
+}
+
+enum agx_flow_event agx_flow_meaning(enum agx_remote_kind kind, enum agx_remote_event ev)
+{
+    if (ev == agx_remote_value_event(kind))
+        return kind == AGX_REMOTE_UNARY ? AGX_FLOW_RESULT : AGX_FLOW_ITEM;
+    if (ev == agx_remote_error_event(kind))
+        return AGX_FLOW_ERROR;
+    if (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind))
+        return AGX_FLOW_END;
+    return AGX_FLOW_NOTHING;
+}
+
+/* An error may skip numbers: events before it are lost, and it says so. */
+static bool is_in_order(const struct agx_call_flow *f, enum agx_flow_event e, uint64_t seq)
+{
+    return seq == f->seq + 1 || (e == AGX_FLOW_ERROR && seq > f->seq);
+}
+
+enum agx_flow_event agx_call_flow_event(struct agx_call_flow *f, enum agx_remote_event ev,
+                                        uint64_t seq, size_t size)
+{
+    enum agx_flow_event e = agx_flow_meaning(f->kind, ev);
+
+    /* What comes again after a resume was here already. */
+    if (e == AGX_FLOW_NOTHING || f->closed || (seq > 0 && seq <= f->seq))
+        return AGX_FLOW_NOTHING;
+    if (!is_in_order(f, e, seq))
+        return AGX_FLOW_DISORDER;
+    if (e == AGX_FLOW_ITEM && !agx_credit_left(&f->granted, &f->received))
+        return AGX_FLOW_EXCESS;
+    f->seq = seq;
+    f->known = true;
+    if (e == AGX_FLOW_ITEM)
+        agx_credit_count(&f->received, size);
+    else
+        f->closed = true;
+    return e;
+}
+
+const char *agx_flow_fault(enum agx_flow_event e)
+{
+    if (e == AGX_FLOW_DISORDER)
+        return "an event out of its order";
+    return e == AGX_FLOW_EXCESS ? "more items than it was granted" : NULL;
+}
+
+void agx_call_flow_queue_item(struct agx_call_flow *f, size_t size)
+{
+    f->in_queued++;
+    agx_credit_count(&f->in, size);
+}
+
+void agx_call_flow_queue_end(struct agx_call_flow *f)
+{
+    f->in_queued++;
+    f->in_ended = true;
+}
+
+size_t agx_call_flow_acked(struct agx_call_flow *f, uint64_t seq)
+{
+    uint64_t before = f->in_acked;
+
+    seq = AGX_MIN(seq, f->in_sent);
+    f->in_acked = AGX_MAX(seq, before);
+    return (size_t)(f->in_acked - before);
+}
+
+size_t agx_call_flow_credit(struct agx_call_flow *f, uint64_t n, uint64_t bytes, uint64_t seq)
+{
+    f->known = true;
+    (void)agx_credit_raise(&f->in_granted, n, bytes);
+    return agx_call_flow_acked(f, seq);
+}
+
+size_t agx_call_flow_known(struct agx_call_flow *f, uint64_t seq)
+{
+    size_t dropped;
+
+    f->known = true;
+    dropped = agx_call_flow_acked(f, seq);
+    f->in_sent = f->in_acked;
+    return dropped;
+}
+
+bool agx_call_flow_unknown(const struct agx_call_flow *f)
+{
+    return !f->known;
+}
+
+void agx_call_flow_begin(struct agx_call_flow *f)
+{
+    f->in_sent = f->in_acked;
+}
