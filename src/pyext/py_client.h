@@ -25,8 +25,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "codec/credit.h"
-#include "codec/remote_call.h"
+#include "codec/call_flow.h"
 #include "codec/ws.h"
 
 struct client_module {
@@ -54,8 +53,8 @@ struct call_item {
     size_t bytes;
 };
 
-/* A piece of bidi input that the server may still ask for: seq is its place in call->input_first +
- * i. */
+/* A piece of bidi input that the server may still ask for: inputs[i] has the number
+ * flow.in_acked + 1 + i. */
 struct call_input {
     struct agx_buf bytes; /* the whole message */
     bool last;            /* a bidi:end_in */
@@ -80,7 +79,7 @@ struct call {
     char *id;
     size_t id_len;
     struct agx_buf request; /* kept until the call ends: it may have to be sent again */
-    uint64_t seq;           /* of the last event seen */
+    struct agx_call_flow flow;
 
     /* The outcome, once state is CALL_ENDED. */
     PyObject *result, *exception;
@@ -88,10 +87,9 @@ struct call {
     bool taken;     /* the outcome was given out */
     bool awaited;   /* once: a unary call cannot be awaited again */
 
-    /* Items: a queue, and what their credit is counted by. */
+    /* Items: a queue. */
     struct call_item *items;
     size_t items_len, items_cap, items_head;
-    struct agx_credit took, granted;
 
     /* asyncio's future protocol: who waits for this call to have something. */
     bool blocking;
@@ -105,10 +103,6 @@ struct call {
     /* Bidi input. */
     struct call_input *inputs;
     size_t inputs_len, inputs_cap;
-    uint64_t input_first; /* seq of inputs[0] */
-    uint64_t input_sent;  /* seq of the last that went out on this connection */
-    struct agx_credit in, in_granted;
-    bool input_ended;
     PyObject *credit_waiter; /* asyncio future, or NULL */
 };
 

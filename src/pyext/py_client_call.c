@@ -30,8 +30,7 @@ struct call *pyclient_call_new(struct session *s, struct plan *p, PyObject *args
     c->kwargs = Py_NewRef(kwargs);
     c->timeout_s = timeout_s;
     c->request.max = AGX_MESSAGE_MAX;
-    c->granted = c->in_granted = (struct agx_credit)AGX_CREDIT_INIT;
-    c->input_first = 1;
+    agx_call_flow_init(&c->flow, p->kind);
     return c;
 }
 

@@ -52,24 +52,46 @@ static void end_undecodable(struct call *c, bool ended)
     pyclient_call_fail_set(c);
 }
 
-static void deliver(struct call *c, enum agx_remote_event ev, const struct agx_mp_field *f)
+static void deliver(struct call *c, enum agx_flow_event e, const struct agx_mp_field *f)
 {
-    enum agx_remote_kind kind = c->plan->kind;
     PyObject *value;
 
-    if (ev == agx_remote_error_event(kind)) {
+    if (e == AGX_FLOW_ERROR) {
         end_with_error(c, &f[ERROR]);
-    } else if (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind)) {
+    } else if (e == AGX_FLOW_END) {
         pyclient_call_end(c, NULL, NULL);
-    } else if (ev == agx_remote_value_event(kind)) {
+    } else {
         value = decode(c, &f[VALUE]);
         if (!value)
-            end_undecodable(c, kind == AGX_REMOTE_UNARY);
-        else if (kind == AGX_REMOTE_UNARY)
+            end_undecodable(c, e == AGX_FLOW_RESULT);
+        else if (e == AGX_FLOW_RESULT)
             pyclient_call_end(c, value, NULL);
         else
             pyclient_call_add_item(c, value, f[VALUE].raw.len);
     }
+}
+
+static int numbered_event(struct call *c, enum agx_remote_event ev, const struct agx_mp_field *f,
+                          size_t payload_len)
+{
+    enum agx_flow_event e;
+
+    if (c->session->proto == 0) { /* without numbers, and nothing to acknowledge */
+        e = agx_flow_meaning(c->plan->kind, ev);
+        if (e != AGX_FLOW_NOTHING)
+            deliver(c, e, f);
+        return 0;
+    }
+    e = agx_call_flow_event(&c->flow, ev, number(&f[SEQ]), f[VALUE].present ? f[VALUE].raw.len : 0);
+    if (e == AGX_FLOW_NOTHING)
+        return 0;
+    if (agx_flow_fault(e)) {
+        PyErr_Format(PyExc_ValueError, "the server sent %s", agx_flow_fault(e));
+        return -1;
+    }
+    deliver(c, e, f);
+    pyclient_ack_note(c, payload_len, c->state == CALL_ENDED);
+    return 0;
 }
 
 static int call_event(struct session *s, struct agx_str payload)
@@ -84,6 +106,7 @@ static int call_event(struct session *s, struct agx_str payload)
     };
     struct agx_error *err = NULL;
     struct call *c;
+    int r = 0;
 
     if (agx_mp_read_fields(payload, &limits, f, FIELDS, &err) < 0)
         return malformed(&err);
@@ -91,16 +114,12 @@ static int call_event(struct session *s, struct agx_str payload)
     if (!c || c->state != CALL_SENT)
         return 0; /* cancelled here, and on its way when that happened */
     Py_INCREF((PyObject *)c);
-    if (s->event == AGX_EV_CREDIT) {
+    if (s->event == AGX_EV_CREDIT)
         pyclient_call_input_credit(c, number(&f[N]), number(&f[BYTES]), number(&f[SEQ]));
-    } else if (!f[SEQ].present || number(&f[SEQ]) > c->seq) { /* else seen before a resume */
-        c->seq = number(&f[SEQ]);
-        deliver(c, s->event, f);
-        if (f[SEQ].present)
-            pyclient_ack_note(c, payload.len, c->state == CALL_ENDED);
-    }
+    else
+        r = numbered_event(c, s->event, f, payload.len);
     Py_DECREF((PyObject *)c);
-    return 0;
+    return r;
 }
 
 /* ---- resume:done ---- */
@@ -143,13 +162,13 @@ static int resume_known(struct session *s, struct agx_str raw)
             next(&r, &seq, AGX_MP_UINT) < 0)
             return -1;
         c = find_sent(s, id.bytes);
-        if (c && pyclient_call_input_replay(c, seq.u) < 0)
+        if (c && pyclient_call_input_known(c, seq.u) < 0)
             return -1;
     }
     return 0;
 }
 
-/* unknown: array of call_id: the request was never received, unless an answer to it was. */
+/* unknown: array of call_id: the request was never received, unless the server knew the call once. */
 static int resume_unknown(struct session *s, struct agx_str raw)
 {
     struct agx_mp_token list, id;
@@ -166,7 +185,7 @@ static int resume_unknown(struct session *s, struct agx_str raw)
         if (next(&r, &id, AGX_MP_STR) < 0)
             return -1;
         c = find_sent(s, id.bytes);
-        if (c && (c->seq > 0 || c->input_first > 1))
+        if (c && !agx_call_flow_unknown(&c->flow))
             pyclient_call_fail(c, "ResultUnavailable", "the server no longer knows the call");
         else if (c && pyclient_call_send_request(c) < 0)
             return -1;

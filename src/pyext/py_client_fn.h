@@ -59,8 +59,10 @@ PyObject *pyclient_call_push(PyObject *self, PyObject *item);
 PyObject *pyclient_call_end_input(PyObject *self, PyObject *unused);
 PyObject *pyclient_call_credit(PyObject *self, PyObject *unused);
 void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq);
-/* The server has input up to `seq`: what follows is sent (again). */
-int pyclient_call_input_replay(struct call *c, uint64_t seq);
+/* The request went out: what input there is follows it. */
+int pyclient_call_input_begin(struct call *c);
+/* On a new connection: the server has input up to `seq`; what follows is sent again. */
+int pyclient_call_input_known(struct call *c, uint64_t seq);
 void pyclient_call_input_done(struct call *c);
 
 /* py_client_request.c: what goes out. Negative: a Python exception is set. */

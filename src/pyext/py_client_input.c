@@ -1,8 +1,6 @@
 /*
  * py_client_input.c: bidi input: numbered, kept until the server has it, held back by its credit.
- *
- * Invariant: inputs[i] has the number input_first + i, and those up to input_sent have gone out on
- * the connection that there is now.
+ * codec/call_flow.h has the numbers; here are the messages.
  */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
@@ -16,7 +14,6 @@ static void drop_inputs(struct call *c, size_t n)
     if (n < c->inputs_len)
         memmove(c->inputs, c->inputs + n, (c->inputs_len - n) * sizeof(*c->inputs));
     c->inputs_len -= n;
-    c->input_first += n;
 }
 
 static void release_waiter(struct call *c)
@@ -52,7 +49,7 @@ static bool has_credit(const struct call *c)
     /* A 0.1.5 server grants none. */
     if (c->session->state == SESSION_OPEN && c->session->proto == 0)
         return true;
-    return agx_credit_left(&c->in_granted, &c->in);
+    return agx_call_flow_may_send(&c->flow);
 }
 
 /* Sends what has not gone out on this connection yet. */
@@ -62,24 +59,21 @@ static int send_inputs(struct call *c)
 
     if (c->state != CALL_SENT || s->state != SESSION_OPEN)
         return 0;
-    while (c->input_sent + 1 < c->input_first + c->inputs_len) {
-        struct call_input *in = &c->inputs[c->input_sent + 1 - c->input_first];
+    while (c->flow.in_sent < c->flow.in_queued) {
+        struct call_input *in = &c->inputs[c->flow.in_sent - c->flow.in_acked];
 
         if (pyclient_io_event(s, in->last ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN,
                               agx_buf_peek(&in->bytes)) < 0)
             return -1;
-        c->input_sent++;
+        c->flow.in_sent++;
     }
-    if (s->proto == 0)
-        drop_inputs(c, c->inputs_len);
+    if (s->proto == 0) /* it cannot ask for any of them again */
+        drop_inputs(c, agx_call_flow_acked(&c->flow, c->flow.in_sent));
     return 0;
 }
 
-int pyclient_call_input_replay(struct call *c, uint64_t seq)
+static int send_and_release(struct call *c)
 {
-    if (seq >= c->input_first)
-        drop_inputs(c, (size_t)AGX_MIN(seq - c->input_first + 1, c->inputs_len));
-    c->input_sent = c->input_first - 1;
     if (send_inputs(c) < 0)
         return -1;
     if (has_credit(c))
@@ -87,14 +81,21 @@ int pyclient_call_input_replay(struct call *c, uint64_t seq)
     return 0;
 }
 
+int pyclient_call_input_begin(struct call *c)
+{
+    agx_call_flow_begin(&c->flow);
+    return send_and_release(c);
+}
+
+int pyclient_call_input_known(struct call *c, uint64_t seq)
+{
+    drop_inputs(c, agx_call_flow_known(&c->flow, seq));
+    return send_and_release(c);
+}
+
 void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
 {
-    (void)agx_credit_raise(&c->in_granted, n, bytes);
-    /* Never past what went out: a wrong number must not lose input. */
-    if (seq > c->input_sent)
-        seq = c->input_sent;
-    if (seq >= c->input_first)
-        drop_inputs(c, (size_t)(seq - c->input_first + 1));
+    drop_inputs(c, agx_call_flow_credit(&c->flow, n, bytes, seq));
     if (has_credit(c))
         release_waiter(c);
 }
@@ -117,7 +118,7 @@ static struct call_input *add_input(struct call *c)
 }
 
 /* Writes the message of the next piece of input; `item` NULL: the end. */
-static int encode_input(struct call *c, struct call_input *in, PyObject *item)
+static int encode_input(struct call *c, struct call_input *in, PyObject *item, size_t *ret_size)
 {
     bool ours = c->session->proto > 0;
     struct agx_py_pack_options options = { .int_keys = ours,
@@ -132,7 +133,7 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item)
     agx_mp_write_str(&w, AGX_STR("call_id"));
     agx_mp_write_str(&w, pyclient_call_id(c));
     agx_mp_write_str(&w, AGX_STR("seq"));
-    agx_mp_write_uint(&w, c->input_first + c->inputs_len);
+    agx_mp_write_uint(&w, c->flow.in_queued + 1);
     if (item) {
         agx_mp_write_str(&w, AGX_STR("item"));
         before = in->bytes.len;
@@ -148,27 +149,30 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item)
                      c->session->max_send);
         return -1;
     }
-    if (item)
-        agx_credit_count(&c->in, in->bytes.len - before);
+    *ret_size = in->bytes.len - before;
     return 0;
 }
 
 static int push(struct call *c, PyObject *item)
 {
     struct call_input *in;
+    size_t size;
 
-    if (c->state == CALL_ENDED || c->input_ended)
+    if (c->state == CALL_ENDED || c->flow.in_ended)
         return 0;
     in = add_input(c);
     if (!in)
         return -1;
-    if (encode_input(c, in, item) < 0) {
+    if (encode_input(c, in, item, &size) < 0) {
         agx_buf_done(&in->bytes);
         return -1;
     }
     in->last = !item;
     c->inputs_len++;
-    c->input_ended = !item;
+    if (item)
+        agx_call_flow_queue_item(&c->flow, size);
+    else
+        agx_call_flow_queue_end(&c->flow);
     return send_inputs(c);
 }
 

@@ -18,9 +18,6 @@
 /* Reads in one turn of the loop, so that a flood of items leaves time for others. */
 enum { READS_MAX = 16 };
 
-/* Before AGX_CLIENT_ACK_EVENTS are to be acknowledged, the timer does it. */
-#define ACK_DELAY_S 0.1
-
 /* What the buffer of outgoing bytes keeps when it is empty. */
 enum { OUT_KEEP = 2 << 20 };
 
@@ -318,7 +315,7 @@ static int start_ack_timer(struct session *s)
 
     if (!fn)
         return -1;
-    s->ack_timer = PyObject_CallMethod(s->loop, "call_later", "dO", ACK_DELAY_S, fn);
+    s->ack_timer = PyObject_CallMethod(s->loop, "call_later", "dO", AGX_CLIENT_ACK_MS / 1e3, fn);
     return s->ack_timer ? 0 : -1;
 }
 
@@ -337,7 +334,7 @@ static int acknowledge(struct session *s)
 {
     if (s->state != SESSION_OPEN || s->unacked == 0)
         return 0;
-    if (s->unacked >= AGX_CLIENT_ACK_EVENTS)
+    if (agx_ack_due(s->unacked))
         return pyclient_request_acks(s);
     return s->ack_timer ? 0 : start_ack_timer(s);
 }

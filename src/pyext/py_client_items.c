@@ -42,10 +42,8 @@ void pyclient_call_drop_items(struct call *c)
 /* Grants more as the user takes items. */
 static int grant(struct call *c)
 {
-    if (c->state != CALL_SENT || c->session->proto == 0 ||
-        !agx_credit_due(&c->granted, &c->took, AGX_CREDIT_ITEMS_GROWN))
+    if (c->state != CALL_SENT || c->session->proto == 0 || !agx_call_flow_grant(&c->flow))
         return 0;
-    agx_credit_grant(&c->granted, &c->took, AGX_CREDIT_ITEMS_GROWN);
     return pyclient_request_credit(c);
 }
 
@@ -56,7 +54,7 @@ PyObject *pyclient_call_take_item(struct call *c)
 
     if (--c->items_len == 0)
         c->items_head = 0;
-    agx_credit_count(&c->took, item.bytes);
+    agx_credit_count(&c->flow.taken, item.bytes);
     if (grant(c) < 0) {
         Py_DECREF(item.value);
         return NULL;

@@ -139,7 +139,7 @@ int pyclient_call_send_request(struct call *c)
     if (pyclient_io_event(c->session, events[c->plan->kind], agx_buf_peek(&c->request)) < 0)
         return -1;
     c->state = CALL_SENT;
-    return c->plan->kind == AGX_REMOTE_BIDI ? pyclient_call_input_replay(c, 0) : 0;
+    return c->plan->kind == AGX_REMOTE_BIDI ? pyclient_call_input_begin(c) : 0;
 }
 
 /* ---- starting ---- */
@@ -272,9 +272,9 @@ int pyclient_request_credit(struct call *c)
     begin_scratch(s, &w, 3);
     write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
     agx_mp_write_str(&w, AGX_STR("n"));
-    agx_mp_write_uint(&w, c->granted.n);
+    agx_mp_write_uint(&w, c->flow.granted.n);
     agx_mp_write_str(&w, AGX_STR("bytes"));
-    agx_mp_write_uint(&w, c->granted.bytes);
+    agx_mp_write_uint(&w, c->flow.granted.bytes);
     return send_scratch(s, AGX_EV_CREDIT, &w);
 }
 
@@ -326,9 +326,9 @@ int pyclient_request_resume(struct session *s)
     for (size_t i = 0; i < len; i++) {
         agx_mp_write_array(&w, 4);
         agx_mp_write_str(&w, pyclient_call_id(list[i]));
-        agx_mp_write_uint(&w, list[i]->seq);
-        agx_mp_write_uint(&w, list[i]->granted.n);
-        agx_mp_write_uint(&w, list[i]->granted.bytes);
+        agx_mp_write_uint(&w, list[i]->flow.seq);
+        agx_mp_write_uint(&w, list[i]->flow.granted.n);
+        agx_mp_write_uint(&w, list[i]->flow.granted.bytes);
     }
     pyclient_session_list_free(list, len);
     return send_scratch(s, AGX_EV_RESUME, &w);
@@ -354,14 +354,14 @@ void pyclient_ack_note(struct call *c, size_t bytes, bool ended)
 {
     struct session *s = c->session;
 
-    s->unacked += 1 + bytes / AGX_CLIENT_ACK_WEIGHT;
+    s->unacked += agx_ack_weight(bytes);
     if (ended) {
         struct agx_mp_writer w;
 
         pyclient_ack_forget(c);
         agx_mp_writer_init(&w, &s->acks);
         agx_mp_write_str(&w, pyclient_call_id(c));
-        agx_mp_write_uint(&w, c->seq);
+        agx_mp_write_uint(&w, c->flow.seq);
         /* Without memory the server keeps the result a little longer. */
         if (agx_mp_writer_end(&w, NULL) == 0)
             s->acks_len++;
@@ -399,7 +399,7 @@ int pyclient_request_acks(struct session *s)
     agx_mp_write_raw(&w, agx_buf_peek(&s->acks));
     for (struct call *c = s->unacked_calls; c; c = c->ack_next) {
         agx_mp_write_str(&w, pyclient_call_id(c));
-        agx_mp_write_uint(&w, c->seq);
+        agx_mp_write_uint(&w, c->flow.seq);
     }
     r = send_scratch(s, AGX_EV_ACK, &w);
     pyclient_ack_reset(s);
