@@ -307,9 +307,7 @@ void agx_session_emit_cancel(struct agx_session *s, const struct agx_call *call)
         return;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_mp_write_map(&w, 1);
-    agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, agx_str_from(call->id));
+    agx_call_write_cancel(&w, agx_str_from(call->id));
     agx_session_emit(s, AGX_EV_CANCEL, agx_mp_writer_end(&w, NULL));
 }
 
@@ -321,13 +319,7 @@ void agx_session_emit_credit(struct agx_session *s, const struct agx_call *call)
         return;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_mp_write_map(&w, 3);
-    agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, agx_str_from(call->id));
-    agx_mp_write_str(&w, AGX_STR("n"));
-    agx_mp_write_uint(&w, call->flow.granted.n);
-    agx_mp_write_str(&w, AGX_STR("bytes"));
-    agx_mp_write_uint(&w, call->flow.granted.bytes);
+    agx_call_write_credit(&w, agx_str_from(call->id), &call->flow);
     agx_session_emit(s, AGX_EV_CREDIT, agx_mp_writer_end(&w, NULL));
 }
 
@@ -342,13 +334,9 @@ void agx_session_emit_acks(struct agx_session *s)
         n++;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_mp_write_map(&w, 1);
-    agx_mp_write_str(&w, AGX_STR("calls"));
-    agx_mp_write_array(&w, 2 * n);
-    for (struct agx_call *c = s->dirty; c; c = c->dirty_next) {
-        agx_mp_write_str(&w, agx_str_from(c->id));
-        agx_mp_write_uint(&w, c->flow.seq);
-    }
+    agx_call_write_list(&w, 2 * n);
+    for (struct agx_call *c = s->dirty; c; c = c->dirty_next)
+        agx_call_write_acked(&w, agx_str_from(c->id), &c->flow);
     agx_session_emit(s, AGX_EV_ACK, agx_mp_writer_end(&w, NULL));
     if (s->fault)
         return;

@@ -252,15 +252,9 @@ static void emit_input(struct agx_call *call, const struct agx_item *item)
     }
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_mp_write_map(&w, item->end ? 2 : 3);
-    agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, agx_str_from(call->id));
-    agx_mp_write_str(&w, AGX_STR("seq"));
-    agx_mp_write_uint(&w, item->seq);
-    if (!item->end) {
-        agx_mp_write_str(&w, AGX_STR("item"));
+    agx_call_write_input(&w, agx_str_from(call->id), item->seq, item->end);
+    if (!item->end)
         agx_mp_write_raw(&w, agx_str_bytes(item->bytes, item->len));
-    }
     agx_session_emit(s, item->end ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN,
                      agx_mp_writer_end(&w, NULL));
 }

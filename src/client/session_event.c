@@ -111,8 +111,6 @@ static void note_event(struct agx_session *s, struct agx_call *call, size_t byte
     s->dirty = call;
 }
 
-enum { F_CALL_ID, F_SEQ, F_VALUE, F_ERROR, F_N, F_BYTES, N_FIELDS };
-
 static void on_value(struct agx_session *s, struct agx_call *call, struct agx_str value)
 {
     struct agx_item *item;
@@ -133,66 +131,53 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 
 /* A numbered event: a value or the end. */
 static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_remote_event ev,
-                        const struct agx_mp_field *f)
+                        const struct agx_call_event *m)
 {
     _cleanup_(agx_error_freep) struct agx_error *error = NULL;
-    struct agx_str value = f[F_VALUE].present ? f[F_VALUE].raw : AGX_STR("");
     enum agx_flow_event e = agx_flow_meaning(call->flow.kind, ev);
 
-    if ((e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT) && !f[F_VALUE].present) {
+    if ((e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT) && m->value.len == 0) {
         malformed(s, "a value event without a value");
         return;
     }
-    if (e == AGX_FLOW_ERROR &&
-        !(error = f[F_ERROR].present ? read_error(call, f[F_ERROR].raw) : NULL)) {
+    if (e == AGX_FLOW_ERROR && !(error = m->error.len > 0 ? read_error(call, m->error) : NULL)) {
         malformed(s, "an error event without a proper error");
         return;
     }
-    e = agx_call_flow_event(&call->flow, ev, f[F_SEQ].present ? f[F_SEQ].value.u : 0, value.len);
+    e = agx_call_flow_event(&call->flow, ev, m->seq, m->value.len);
     if (e == AGX_FLOW_NOTHING)
         return;
     if (agx_flow_fault(e)) {
         malformed(s, agx_flow_fault(e));
         return;
     }
-    note_event(s, call, value.len);
+    note_event(s, call, m->value.len);
     if (e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT)
-        on_value(s, call, value);
+        on_value(s, call, m->value);
     if (e != AGX_FLOW_ITEM)
         agx_session_end_call(call, &error);
 }
 
 /* The function takes more input. */
-static void on_credit(struct agx_call *call, const struct agx_mp_field *f)
+static void on_credit(struct agx_call *call, const struct agx_call_event *m)
 {
     bool could = agx_session_can_send(call);
 
-    if (!f[F_N].present || !f[F_BYTES].present) {
+    if (!m->has_totals) {
         malformed(call->session, "a credit without its totals");
         return;
     }
     agx_buf_done(&call->request);
-    agx_session_drop_input(call,
-                           agx_call_flow_credit(&call->flow, f[F_N].value.u, f[F_BYTES].value.u,
-                                                f[F_SEQ].present ? f[F_SEQ].value.u : 0));
+    agx_session_drop_input(call, agx_call_flow_credit(&call->flow, m->n, m->bytes, m->seq));
     if (!could && agx_session_can_send(call))
         agx_session_note(call);
 }
 
 void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_str payload)
 {
-    const unsigned uint = AGX_MP_BIT(AGX_MP_UINT);
-    const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
-    struct agx_mp_field f[N_FIELDS] = {
-        [F_CALL_ID] = { AGX_STR("call_id"), AGX_MP_BIT(AGX_MP_STR) },
-        [F_SEQ] = { AGX_STR("seq"), uint },
-        [F_VALUE] = { AGX_STR("value"), AGX_MP_ANY },
-        [F_ERROR] = { AGX_STR("error"), AGX_MP_BIT(AGX_MP_MAP) },
-        [F_N] = { AGX_STR("n"), uint },
-        [F_BYTES] = { AGX_STR("bytes"), uint },
-    };
-    struct agx_call *call;
     enum agx_remote_event ev;
+    struct agx_call_event m;
+    struct agx_call *call;
 
     if (!agx_remote_event_find(name, &ev))
         return;
@@ -200,16 +185,16 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
         agx_session_resume_done(s, payload);
         return;
     }
-    if (agx_mp_read_fields(payload, &limits, f, N_FIELDS, NULL) < 0) {
+    if (agx_call_event_read(payload, &m, NULL) < 0) {
         malformed(s, "an event that is malformed");
         return;
     }
-    call = f[F_CALL_ID].present ? agx_map_get(&s->by_id, f[F_CALL_ID].value.bytes) : NULL;
+    call = m.call_id.len > 0 ? agx_map_get(&s->by_id, m.call_id) : NULL;
     /* Also one that was forgotten: its last answers may have been on their way. */
     if (!call || !call->sent)
         return;
     if (ev == AGX_EV_CREDIT && call->flow.kind == AGX_REMOTE_BIDI)
-        on_credit(call, f);
+        on_credit(call, &m);
     else
-        on_numbered(s, call, ev, f);
+        on_numbered(s, call, ev, &m);
 }

@@ -40,8 +40,7 @@
 #include "client/items.h"
 #include "client/link.h"
 #include "client/session.h"
-#include "codec/call_flow.h"
-#include "codec/mp_writer.h"
+#include "codec/call_message.h"
 
 enum agx_session_phase {
     AGX_SESSION_DOWN,

@@ -2,7 +2,6 @@
 #include "client/session_internal.h"
 
 #include "base/banned.h"
-#include "codec/mp_fields.h"
 
 /* Calls that ended and that the server will not be asked for again. */
 static void drop_ended(struct agx_session *s)
@@ -81,17 +80,10 @@ static void emit_resume(struct agx_session *s)
     }
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_mp_write_map(&w, 1);
-    agx_mp_write_str(&w, AGX_STR("calls"));
-    agx_mp_write_array(&w, n);
+    agx_call_write_list(&w, n);
     for (struct agx_call *c = s->calls; c; c = c->next) {
-        if (!c->named)
-            continue;
-        agx_mp_write_array(&w, 4);
-        agx_mp_write_str(&w, agx_str_from(c->id));
-        agx_mp_write_uint(&w, c->flow.seq);
-        agx_mp_write_uint(&w, c->flow.granted.n);
-        agx_mp_write_uint(&w, c->flow.granted.bytes);
+        if (c->named)
+            agx_call_write_resumed(&w, agx_str_from(c->id), &c->flow);
     }
     agx_session_emit(s, AGX_EV_RESUME, agx_mp_writer_end(&w, NULL));
 }
@@ -143,9 +135,9 @@ static void unknown(struct agx_call *call)
 }
 
 /* The named call of that id, once. */
-static struct agx_call *take_named(struct agx_session *s, const struct agx_mp_token *id)
+static struct agx_call *take_named(struct agx_session *s, struct agx_str id)
 {
-    struct agx_call *call = id->type == AGX_MP_STR ? agx_map_get(&s->by_id, id->bytes) : NULL;
+    struct agx_call *call = agx_map_get(&s->by_id, id);
 
     if (!call || !call->named)
         return NULL;
@@ -153,45 +145,38 @@ static struct agx_call *take_named(struct agx_session *s, const struct agx_mp_to
     return call;
 }
 
-/* Answers of both arrays; false where they are malformed. */
-static bool read_answers(struct agx_session *s, struct agx_str raw, bool is_known)
+/* What the server says of each call; negative where that is malformed. */
+static int read_answers(struct agx_session *s, struct agx_str payload)
 {
-    const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
-    struct agx_mp_token array, pair, id, seq = { .type = AGX_MP_UINT };
-    struct agx_mp_reader r;
+    struct agx_resume_done done;
+    struct agx_call *call;
+    struct agx_str id;
+    uint64_t seq;
+    int r = agx_resume_done_read(payload, &done, NULL);
 
-    if (agx_mp_reader_init(&r, raw, &limits, NULL) < 0 || agx_mp_next(&r, &array, NULL) < 0)
-        return false;
-    for (uint32_t i = 0; i < array.count; i++) {
-        struct agx_call *call;
-
-        if (is_known &&
-            (agx_mp_next(&r, &pair, NULL) < 0 || pair.type != AGX_MP_ARRAY || pair.count != 2))
-            return false;
-        if (agx_mp_next(&r, &id, NULL) < 0 || (is_known && agx_mp_next(&r, &seq, NULL) < 0) ||
-            seq.type != AGX_MP_UINT)
-            return false;
-        call = take_named(s, &id);
-        if (call && is_known)
-            known(call, seq.u);
-        else if (call)
+    if (r < 0)
+        return r;
+    while ((r = agx_resume_done_known(&done, &id, &seq, NULL)) > 0) {
+        if ((call = take_named(s, id)))
+            known(call, seq);
+    }
+    if (r < 0)
+        return r;
+    while ((r = agx_resume_done_unknown(&done, &id, NULL)) > 0) {
+        if ((call = take_named(s, id)))
             unknown(call);
     }
-    return true;
+    return r;
 }
 
 void agx_session_resume_done(struct agx_session *s, struct agx_str payload)
 {
-    const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
-    struct agx_mp_field f[] = { { AGX_STR("known"), AGX_MP_BIT(AGX_MP_ARRAY) },
-                                { AGX_STR("unknown"), AGX_MP_BIT(AGX_MP_ARRAY) } };
     struct agx_call *next;
 
     if (s->phase != AGX_SESSION_RESUMING)
         return;
     s->phase = AGX_SESSION_READY;
-    if (agx_mp_read_fields(payload, &limits, f, 2, NULL) < 0 || !f[0].present || !f[1].present ||
-        !read_answers(s, f[0].raw, true) || !read_answers(s, f[1].raw, false)) {
+    if (read_answers(s, payload) < 0) {
         if (!s->fault)
             (void)agx_error_set(&s->fault, AGX_INTERNAL,
                                 "the server's answer to resume is malformed");

@@ -25,7 +25,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "codec/call_flow.h"
+#include "codec/call_message.h"
 #include "codec/ws.h"
 
 struct client_module {

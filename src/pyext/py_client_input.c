@@ -129,13 +129,8 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item, s
     size_t before = 0;
 
     agx_mp_writer_init(&w, &in->bytes);
-    agx_mp_write_map(&w, item ? 3 : 2);
-    agx_mp_write_str(&w, AGX_STR("call_id"));
-    agx_mp_write_str(&w, pyclient_call_id(c));
-    agx_mp_write_str(&w, AGX_STR("seq"));
-    agx_mp_write_uint(&w, c->flow.in_queued + 1);
+    agx_call_write_input(&w, pyclient_call_id(c), c->flow.in_queued + 1, !item);
     if (item) {
-        agx_mp_write_str(&w, AGX_STR("item"));
         before = in->bytes.len;
         if (agx_py_pack(&c->module->codec, &w, item, &options) < 0)
             return -1;

@@ -8,12 +8,6 @@
 
 #include "base/banned.h"
 
-static void write_key(struct agx_mp_writer *w, struct agx_str name, struct agx_str id)
-{
-    agx_mp_write_str(w, name);
-    agx_mp_write_str(w, id);
-}
-
 /* Ends a message that was written into s->scratch, and sends it. */
 static int send_scratch(struct session *s, enum agx_remote_event ev, struct agx_mp_writer *w)
 {
@@ -26,11 +20,10 @@ static int send_scratch(struct session *s, enum agx_remote_event ev, struct agx_
     return pyclient_io_event(s, ev, agx_buf_peek(&s->scratch));
 }
 
-static void begin_scratch(struct session *s, struct agx_mp_writer *w, size_t fields)
+static void begin_scratch(struct session *s, struct agx_mp_writer *w)
 {
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(w, &s->scratch);
-    agx_mp_write_map(w, fields);
 }
 
 static bool is_connected(const struct session *s)
@@ -106,7 +99,8 @@ static int encode_request(struct call *c)
     agx_mp_writer_init(&w, &c->request);
     agx_mp_write_map(&w, c->timeout_s > 0 ? 7 : 6); /* three fields are in the prefix */
     agx_mp_write_raw(&w, agx_str_bytes(prefix, (size_t)prefix_len));
-    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
+    agx_mp_write_str(&w, AGX_STR("call_id"));
+    agx_mp_write_str(&w, pyclient_call_id(c));
     if (c->timeout_s > 0) {
         agx_mp_write_str(&w, AGX_STR("timeout_ms"));
         agx_mp_write_uint(&w, (uint64_t)(c->timeout_s * 1e3) + 1);
@@ -257,8 +251,8 @@ int pyclient_request_cancel(struct call *c)
 
     if (!is_connected(s))
         return 0; /* a call that the resume does not name is cancelled by the server */
-    begin_scratch(s, &w, 1);
-    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
+    begin_scratch(s, &w);
+    agx_call_write_cancel(&w, pyclient_call_id(c));
     return send_scratch(s, AGX_EV_CANCEL, &w);
 }
 
@@ -269,12 +263,8 @@ int pyclient_request_credit(struct call *c)
 
     if (!is_connected(s))
         return 0; /* the resume carries the totals */
-    begin_scratch(s, &w, 3);
-    write_key(&w, AGX_STR("call_id"), pyclient_call_id(c));
-    agx_mp_write_str(&w, AGX_STR("n"));
-    agx_mp_write_uint(&w, c->flow.granted.n);
-    agx_mp_write_str(&w, AGX_STR("bytes"));
-    agx_mp_write_uint(&w, c->flow.granted.bytes);
+    begin_scratch(s, &w);
+    agx_call_write_credit(&w, pyclient_call_id(c), &c->flow);
     return send_scratch(s, AGX_EV_CREDIT, &w);
 }
 
@@ -320,16 +310,10 @@ int pyclient_request_resume(struct session *s)
 
     if (!list)
         return -1;
-    begin_scratch(s, &w, 1);
-    agx_mp_write_str(&w, AGX_STR("calls"));
-    agx_mp_write_array(&w, len);
-    for (size_t i = 0; i < len; i++) {
-        agx_mp_write_array(&w, 4);
-        agx_mp_write_str(&w, pyclient_call_id(list[i]));
-        agx_mp_write_uint(&w, list[i]->flow.seq);
-        agx_mp_write_uint(&w, list[i]->flow.granted.n);
-        agx_mp_write_uint(&w, list[i]->flow.granted.bytes);
-    }
+    begin_scratch(s, &w);
+    agx_call_write_list(&w, len);
+    for (size_t i = 0; i < len; i++)
+        agx_call_write_resumed(&w, pyclient_call_id(list[i]), &list[i]->flow);
     pyclient_session_list_free(list, len);
     return send_scratch(s, AGX_EV_RESUME, &w);
 }
@@ -360,8 +344,7 @@ void pyclient_ack_note(struct call *c, size_t bytes, bool ended)
 
         pyclient_ack_forget(c);
         agx_mp_writer_init(&w, &s->acks);
-        agx_mp_write_str(&w, pyclient_call_id(c));
-        agx_mp_write_uint(&w, c->flow.seq);
+        agx_call_write_acked(&w, pyclient_call_id(c), &c->flow);
         /* Without memory the server keeps the result a little longer. */
         if (agx_mp_writer_end(&w, NULL) == 0)
             s->acks_len++;
@@ -393,14 +376,11 @@ int pyclient_request_acks(struct session *s)
         open++;
     if (s->unacked == 0 || s->proto == 0)
         return 0;
-    begin_scratch(s, &w, 1);
-    agx_mp_write_str(&w, AGX_STR("calls"));
-    agx_mp_write_array(&w, (open + s->acks_len) * 2);
+    begin_scratch(s, &w);
+    agx_call_write_list(&w, (open + s->acks_len) * 2);
     agx_mp_write_raw(&w, agx_buf_peek(&s->acks));
-    for (struct call *c = s->unacked_calls; c; c = c->ack_next) {
-        agx_mp_write_str(&w, pyclient_call_id(c));
-        agx_mp_write_uint(&w, c->flow.seq);
-    }
+    for (struct call *c = s->unacked_calls; c; c = c->ack_next)
+        agx_call_write_acked(&w, pyclient_call_id(c), &c->flow);
     r = send_scratch(s, AGX_EV_ACK, &w);
     pyclient_ack_reset(s);
     return r;
