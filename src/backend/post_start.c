@@ -16,7 +16,7 @@ static void on_ran(void *user, int32_t exit_code, struct agx_str output, struct 
 {
     struct agx_post_start *p = user;
 
-    p->op = NULL;
+    p->call = NULL;
     if (!error && exit_code != 0)
         (void)agx_error_set(&error, AGX_FAILED_PRECONDITION, "exit code %" PRId32 ": %.*s",
                             exit_code, AGX_STR_ARG(output));
@@ -24,8 +24,8 @@ static void on_ran(void *user, int32_t exit_code, struct agx_str output, struct 
     p->begun = false;
     if (!error && p->all && p->note)
         (void)!p->note(p, &error);
-    agx_step_fail(&p->step, &error);
-    agx_step_arrive(&p->step);
+    agx_op_fail(&p->op, &error);
+    agx_op_arrive(&p->op);
 }
 
 /* One that a daemon before this one has begun is not begun again. */
@@ -45,30 +45,30 @@ static int run_one(struct agx_post_start *p, struct agx_error **err)
         (r = agx_words_add(&command, AGX_STR("-lc"), err)) < 0 ||
         (r = agx_words_add(&command, agx_str_from(text), err)) < 0)
         return r;
-    r = agx_attend_run(p->primary(p), &run, on_ran, p, &p->op, err);
+    r = agx_attend_run(p->primary(p), &run, on_ran, p, &p->call, err);
     if (r == 0)
-        agx_step_hold(&p->step);
+        agx_op_hold(&p->op);
     return r;
 }
 
 int agx_post_start_enter_run(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_post_start *p = agx_post_start_of(agx_step_of(op));
+    struct agx_post_start *p = agx_post_start_of(op);
 
     if (agx_post_start_is_over(p) || p->at == p->commands->len)
-        return agx_step_wait(&p->step, 0, AGX_OP_DONE, err);
-    return agx_step_wait(&p->step, run_one(p, err), op->state, err);
+        return agx_op_wait(&p->op, 0, AGX_OP_DONE, err);
+    return agx_op_wait(&p->op, run_one(p, err), op->state, err);
 }
 
-void agx_post_start_cancel(struct agx_step *s)
+void agx_post_start_cancel(struct agx_op *op)
 {
-    struct agx_post_start *p = agx_post_start_of(s);
+    struct agx_post_start *p = agx_post_start_of(op);
 
-    if (!p->op)
+    if (!p->call)
         return;
-    agx_backend_abandon(p->op);
-    p->op = NULL;
-    agx_step_arrive(s);
+    agx_backend_abandon(p->call);
+    p->call = NULL;
+    agx_op_arrive(op);
 }
 
 /* ---- the list ---- */
@@ -82,15 +82,15 @@ bool agx_post_start_is_known(const struct agx_post_starts *all, size_t place)
     return p != NULL;
 }
 
-void agx_post_start_begin(struct agx_post_start *p, const struct agx_step_kind *kind,
-                          struct agx_steps *steps, const char *id)
+void agx_post_start_begin(struct agx_post_start *p, const struct agx_op_kind *kind,
+                          struct agx_op_group *group, const char *id)
 {
     p->prev = NULL;
     p->next = p->all->first;
     if (p->next)
         p->next->prev = p;
     p->all->first = p;
-    agx_step_start(&p->step, kind, steps, id, 0);
+    agx_op_start_in(&p->op, kind, group, id, 0);
 }
 
 void agx_post_start_leave(struct agx_post_start *p)
@@ -109,6 +109,6 @@ void agx_post_starts_cancel(struct agx_post_starts *all)
         struct agx_post_start *p = all->first;
 
         agx_post_start_leave(p);
-        agx_op_cancel(&p->step.op, AGX_CANCELLED);
+        agx_op_cancel(&p->op, AGX_CANCELLED);
     }
 }

@@ -12,7 +12,7 @@
 #define AGX_BACKEND_POST_START_H
 
 #include "backend/attend.h"
-#include "backend/step.h"
+#include "loop/op.h"
 
 struct agx_pairs;
 struct agx_words;
@@ -24,7 +24,7 @@ struct agx_post_starts {
 
 /* Embedded first. */
 struct agx_post_start {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_backend *backend;
     struct agx_post_starts *all; /* of the box; NULL: it went, or was stopped */
     struct agx_post_start *prev, *next;
@@ -34,7 +34,7 @@ struct agx_post_start {
     size_t at;         /* the command that runs, or comes; as many as there are: it is over */
     bool begun;        /* that one was started, by this daemon or one before it */
     uint64_t until_ms; /* healthy by then, in the loop's time */
-    struct agx_backend_op *op; /* its command, or one of the backend's, under way */
+    struct agx_backend_op *call; /* its command, or one of the backend's, under way */
     /* Notes how far it is, for a later daemon. NULL: none goes on with it. */
     int (*note)(struct agx_post_start *p, struct agx_error **err);
     /* The commands of the primary, which is reached. */
@@ -45,21 +45,21 @@ struct agx_post_start {
 bool agx_post_start_is_known(const struct agx_post_starts *all, size_t place);
 
 /* All above `prev`, `at` and `begun` are set by the caller, and the rest that it needs. */
-void agx_post_start_begin(struct agx_post_start *p, const struct agx_step_kind *kind,
-                          struct agx_steps *steps, const char *id);
+void agx_post_start_begin(struct agx_post_start *p, const struct agx_op_kind *kind,
+                          struct agx_op_group *group, const char *id);
 /* The `enter` of the last state. */
 int agx_post_start_enter_run(struct agx_op *op, struct agx_error **err);
 /* The `cancel` of its kind: gives up what is under way. */
-void agx_post_start_cancel(struct agx_step *s);
-/* For an `ended`: its box does not know it any more. */
+void agx_post_start_cancel(struct agx_op *op);
+/* For a `finish`: its box does not know it any more. */
 void agx_post_start_leave(struct agx_post_start *p);
 
 /* The sandbox is about to stop or to be made again, or is gone. */
 void agx_post_starts_cancel(struct agx_post_starts *all);
 
-static inline struct agx_post_start *agx_post_start_of(struct agx_step *s)
+static inline struct agx_post_start *agx_post_start_of(struct agx_op *op)
 {
-    return container_of(s, struct agx_post_start, step);
+    return container_of(op, struct agx_post_start, op);
 }
 
 /* Nothing more is to be begun. */

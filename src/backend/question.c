@@ -5,7 +5,7 @@
 
 static void cancel(struct agx_backend_op *op)
 {
-    agx_op_cancel(&container_of(op, struct agx_question, base)->step.op, AGX_CANCELLED);
+    agx_op_cancel(&container_of(op, struct agx_question, base)->op, AGX_CANCELLED);
 }
 
 static void abandon(struct agx_backend_op *op)

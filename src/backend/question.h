@@ -1,19 +1,19 @@
 /*
- * question.h: a query: an operation that changes nothing and ends at once when it is abandoned.
+ * question.h: an operation that asks and changes nothing: giving it up ends it at once.
  *
  *     agx_question_init(&x->question, b, sandbox_id, done, user, err);
- *     agx_step_start(&x->question.step, ...);
- *     in `ended`: report the results if agx_question_is_heard(); then agx_question_end().
+ *     agx_op_start_in(&x->question.op, ...);
+ *     in `finish`: what was found is told if agx_question_is_heard(); then agx_question_end().
  */
 #ifndef AGX_BACKEND_QUESTION_H
 #define AGX_BACKEND_QUESTION_H
 
 #include "backend/backend.h"
-#include "backend/step.h"
+#include "loop/op.h"
 
 /* Embedded first. */
 struct agx_question {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_backend_op base;
     char *sandbox_id; /* NULL: all */
     agx_done_fn done;

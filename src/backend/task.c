@@ -2,9 +2,9 @@
  * task.c: operations that the daemon requested.
  *
  * Invariants:
- *  (1) a box has at most one sandbox operation; a second one is refused, in its `done`. One that
- *      was given up stays with the box until it has really ended.
- *  (2) hooks are called only from `ended` and from callbacks of the loop, so never inside a call.
+ *  (1) a box has at most one task; a second one is refused, in its `done`. A task that was given up
+ *      stays the box's until it has really ended.
+ *  (2) hooks come only from `finish` and from callbacks of the loop, so never inside a call.
  */
 #include "backend/task.h"
 
@@ -16,7 +16,7 @@
 
 static int enter_refuse(struct agx_op *op, struct agx_error **err)
 {
-    const struct agx_task *t = agx_task_of(agx_step_of(op));
+    const struct agx_task *t = agx_task_of(op);
 
     return agx_error_set(err, AGX_UNAVAILABLE, "another operation on sandbox '%s' is under way",
                          t->sandbox.id);
@@ -24,12 +24,14 @@ static int enter_refuse(struct agx_op *op, struct agx_error **err)
 
 static const struct agx_op_state refuse_states[] = { [1] = { "refuse", enter_refuse } };
 
-static const struct agx_step_kind refuse_kind = {
-    .op = { "refused", refuse_states, AGX_ARRAY_LEN(refuse_states), agx_step_finish },
-    .ended = agx_task_ended,
+static const struct agx_op_kind refuse_kind = {
+    .name = "refused",
+    .states = refuse_states,
+    .n_states = AGX_ARRAY_LEN(refuse_states),
+    .finish = agx_task_ended,
 };
 
-static const struct agx_task_verb verb_refuse = { .step = &refuse_kind,
+static const struct agx_task_verb verb_refuse = { .op = &refuse_kind,
                                                   .size = sizeof(struct agx_task) };
 
 /* ---- the end ---- */
@@ -49,9 +51,9 @@ void agx_task_leave(struct agx_task *t)
     t->slot = NULL;
 }
 
-void agx_task_ended(struct agx_step *s, struct agx_error *error)
+void agx_task_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_task *t = agx_task_of(s);
+    struct agx_task *t = agx_task_of(op);
 
     agx_task_leave(t);
     if (t->abandoned || t->base.backend->closing)
@@ -73,7 +75,7 @@ static int copy_sandbox(struct agx_sandbox *to, const struct agx_sandbox *from,
 
 static void cancel_task(struct agx_backend_op *op)
 {
-    agx_op_cancel(&container_of(op, struct agx_task, base)->step.op, AGX_CANCELLED);
+    agx_op_cancel(&container_of(op, struct agx_task, base)->op, AGX_CANCELLED);
 }
 
 static void abandon_task(struct agx_backend_op *op)
@@ -83,12 +85,25 @@ static void abandon_task(struct agx_backend_op *op)
 
 static const struct agx_backend_op_ops task_ops = { cancel_task, abandon_task };
 
+static const struct agx_task_verb *verb_of(const struct agx_task_verbs *all, enum agx_do verb)
+{
+    switch (verb) {
+    case AGX_DO_STOP:
+    case AGX_DO_HALT:
+        return all->stop;
+    case AGX_DO_DELETE:
+        return all->remove;
+    default:
+        return all->up;
+    }
+}
+
 int agx_task_start(const struct agx_task_params *p, const struct agx_backend_request *q,
                    const struct agx_backend_hooks *hooks, void *user,
                    struct agx_backend_op **ret_op, struct agx_error **err)
 {
     const bool refused = *p->slot != NULL;
-    const struct agx_task_verb *verb = refused ? &verb_refuse : p->verb;
+    const struct agx_task_verb *verb = refused ? &verb_refuse : verb_of(p->verbs, q->verb);
     struct agx_task *t = agx_alloc(verb->size);
     int r;
 
@@ -110,7 +125,6 @@ int agx_task_start(const struct agx_task_params *p, const struct agx_backend_req
     if (verb->begin)
         verb->begin(t);
     *ret_op = &t->base;
-    agx_step_start(&t->step, verb->step, p->steps, t->sandbox.id, 0); /* no deadline: the caller has
-                                                                       * its own */
+    agx_op_start_in(&t->op, verb->op, p->group, t->sandbox.id, 0); /* deadlines: the caller's */
     return 0;
 }

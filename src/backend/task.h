@@ -1,21 +1,21 @@
 /*
- * task.h: a sandbox operation: requested by the daemon, changes a sandbox; one at a time on a box.
+ * task.h: an operation that the daemon asked for and that changes a sandbox; one at a time on each.
  *
- *     in the box:   struct agx_task *task;     its slot: the current operation, or NULL
- *     in `start`:   agx_task_start(&(struct agx_task_params){ b, &steps, &box->task, &verb }, ...);
+ *     in the box:   struct agx_task *task;     its slot: what is done to it, or NULL
+ *     in `start`:   agx_task_start(&(struct agx_task_params){ b, &group, &box->task, &verbs }, ...);
  *     in its work:  container_of(t->slot, struct box, task);
  */
 #ifndef AGX_BACKEND_TASK_H
 #define AGX_BACKEND_TASK_H
 
 #include "backend/backend.h"
-#include "backend/step.h"
+#include "loop/op.h"
 
 struct agx_task_verb;
 
 /* Embedded first by operations. */
 struct agx_task {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_backend_op base;
     struct agx_task **slot;     /* of its box; NULL: refused at once, or it has left the box */
     struct agx_sandbox sandbox; /* id and spec, copied */
@@ -29,19 +29,26 @@ struct agx_task {
 
 /* One verb's implementation. */
 struct agx_task_verb {
-    const struct agx_step_kind *step; /* its `ended` is agx_task_ended, or calls it last */
-    size_t size;                      /* of the operation */
-    /* The operation now owns its box; the first state follows. May be NULL. */
+    const struct agx_op_kind *op; /* its `finish` is agx_task_ended, or ends with it */
+    size_t size;                  /* of the operation */
+    /* The box is its own from now on; the first state follows. May be NULL. */
     void (*begin)(struct agx_task *t);
     /* Frees what the operation added to the task. May be NULL. */
     void (*free_rest)(struct agx_task *t);
 };
 
+/* Of a backend. */
+struct agx_task_verbs {
+    const struct agx_task_verb *up;     /* CREATE, RESUME, REVIVE */
+    const struct agx_task_verb *stop;   /* STOP, HALT */
+    const struct agx_task_verb *remove; /* DELETE */
+};
+
 struct agx_task_params {
     struct agx_backend *backend;
-    struct agx_steps *steps;
-    struct agx_task **slot; /* of the box; if it holds a task, the new one is refused */
-    const struct agx_task_verb *verb;
+    struct agx_op_group *group;
+    struct agx_task **slot; /* of the box; where it has a task, the new one is refused */
+    const struct agx_task_verbs *verbs;
 };
 
 /* The other parameters are those of the backend's `start`. */
@@ -49,14 +56,14 @@ int agx_task_start(const struct agx_task_params *p, const struct agx_backend_req
                    const struct agx_backend_hooks *hooks, void *user,
                    struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Detaches the operation from its box: for an `ended` after which the box is gone. */
+/* Its box has no task any more: for a `finish` after which there is no box. */
 void agx_task_leave(struct agx_task *t);
-/* The `ended` of sandbox operations. */
-void agx_task_ended(struct agx_step *s, struct agx_error *error);
+/* The `finish` of tasks. */
+void agx_task_ended(struct agx_op *op, struct agx_error *error);
 
-static inline struct agx_task *agx_task_of(struct agx_step *s)
+static inline struct agx_task *agx_task_of(struct agx_op *op)
 {
-    return container_of(s, struct agx_task, step);
+    return container_of(op, struct agx_task, op);
 }
 
 #endif

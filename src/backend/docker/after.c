@@ -22,9 +22,9 @@ struct agx_docker_after {
     struct agx_after_note note; /* as it is on disk */
 };
 
-static struct agx_docker_after *after_of(struct agx_step *s)
+static struct agx_docker_after *after_of(struct agx_op *op)
 {
-    return container_of(agx_post_start_of(s), struct agx_docker_after, post);
+    return container_of(agx_post_start_of(op), struct agx_docker_after, post);
 }
 
 /* ---- health ---- */
@@ -33,7 +33,7 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
 {
     const char *health =
         json_string_value(json_object_get(json_object_get(state, "Health"), "Status"));
-    struct agx_step *s = &x->post.step;
+    struct agx_op *op = &x->post.op;
 
     if (!json_is_true(json_object_get(state, "Running"))) {
         (void)agx_error_set(err, AGX_FAILED_PRECONDITION, "it does not run");
@@ -41,13 +41,13 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
         if (x->note.has_healthcheck) /* switched off: nobody says that it is healthy */
             (void)agx_error_set(err, AGX_FAILED_PRECONDITION, "it has no healthcheck");
         else
-            s->then = AFTER_RUN;
+            op->then = AFTER_RUN;
     } else if (strcmp(health, "healthy") == 0) {
-        s->then = AFTER_RUN;
-    } else if (uv_now(agx_loop_uv(agx_docker_by(s)->base.loop)) >= x->post.until_ms) {
+        op->then = AFTER_RUN;
+    } else if (uv_now(agx_loop_uv(agx_docker_by(op)->base.loop)) >= x->post.until_ms) {
         (void)agx_error_set(err, AGX_DEADLINE_EXCEEDED, "it did not become healthy");
     } else {
-        agx_step_pause(s, AGX_DOCKER_HEALTH_MS);
+        agx_op_pause(op, AGX_DOCKER_HEALTH_MS);
     }
 }
 
@@ -55,36 +55,35 @@ static void take_health(struct agx_docker_after *x, const json_t *state, struct 
 static bool may_answer_later(const struct agx_docker_after *x, const struct agx_error *error)
 {
     return (error->code == AGX_UNAVAILABLE || error->code == AGX_DEADLINE_EXCEEDED) &&
-           uv_now(agx_loop_uv(agx_docker_by(&x->post.step)->base.loop)) < x->post.until_ms;
+           uv_now(agx_loop_uv(agx_docker_by(&x->post.op)->base.loop)) < x->post.until_ms;
 }
 
-static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_inspected(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                          struct agx_error *error)
 {
-    struct agx_docker_after *x = after_of(s);
+    struct agx_docker_after *x = after_of(op);
 
     (void)tag;
     if (!error) {
         take_health(x, json_object_get(answer->json, "State"), &error);
     } else if (may_answer_later(x, error)) {
         agx_error_freep(&error);
-        agx_step_pause(s, AGX_DOCKER_REACH_AWAY_MS);
+        agx_op_pause(op, AGX_DOCKER_REACH_AWAY_MS);
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_health(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_after *x = after_of(s);
-    int r = agx_docker_ask(s,
+    struct agx_docker_after *x = after_of(op);
+    int r = agx_docker_ask(op,
                            &(struct agx_docker_question){
                                .request = { .method = "GET", .what = "look at a companion" },
                                .path = agx_docker_path("/containers/%s/json", x->note.container),
                                .answered = on_inspected },
                            err);
 
-    return agx_step_wait(s, r, AFTER_HEALTH, err);
+    return agx_op_wait(op, r, AFTER_HEALTH, err);
 }
 
 /* ---- commands ---- */
@@ -100,8 +99,8 @@ static int write_note(struct agx_post_start *p, struct agx_error **err)
 
     x->note.next = p->at;
     x->note.begun = p->begun;
-    return agx_after_note_write(agx_docker_by(&p->step)->state_dir, box_of(x)->id, p->place,
-                                &x->note, err);
+    return agx_after_note_write(agx_docker_by(&p->op)->state_dir, box_of(x)->id, p->place, &x->note,
+                                err);
 }
 
 static struct agx_attend *reach_primary(struct agx_post_start *p)
@@ -115,9 +114,9 @@ static struct agx_attend *reach_primary(struct agx_post_start *p)
 /* ---- the whole ---- */
 
 /* It is over, also by a failure; but a daemon that ends leaves it to the next one. */
-static void after_ended(struct agx_step *s, struct agx_error *error)
+static void after_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_docker_after *x = after_of(s);
+    struct agx_docker_after *x = after_of(op);
 
     if (error)
         AGX_LOG(AGX_LOG_DEBUG, "docker.post_start_failed", AGX_F_UINT("companion", x->post.place),
@@ -132,14 +131,16 @@ static void after_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state after_states[] = {
-    [AFTER_HEALTH] = { "health", enter_health, agx_step_cancel },
-    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_step_cancel },
+    [AFTER_HEALTH] = { "health", enter_health, agx_op_cancel_held },
+    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind after_kind = {
-    .op = { "docker-after", after_states, AGX_ARRAY_LEN(after_states), agx_step_finish },
-    .cancel = agx_post_start_cancel,
-    .ended = after_ended,
+static const struct agx_op_kind after_kind = {
+    .name = "docker-after",
+    .states = after_states,
+    .n_states = AGX_ARRAY_LEN(after_states),
+    .cancel_held = agx_post_start_cancel,
+    .finish = after_ended,
 };
 
 /* Takes the note. */
@@ -160,7 +161,7 @@ static void begin(struct agx_docker_box *box, size_t place, struct agx_after_not
                                        .until_ms = uv_now(agx_loop_uv(b->loop)) + x->note.budget_ms,
                                        .note = write_note,
                                        .primary = reach_primary };
-    agx_post_start_begin(&x->post, &after_kind, &box->docker->steps, box->id);
+    agx_post_start_begin(&x->post, &after_kind, &box->docker->operations, box->id);
 }
 
 static int make_note(struct agx_after_note *n, const struct agx_companion *c, const char *container,

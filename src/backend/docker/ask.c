@@ -1,5 +1,5 @@
 /*
- * ask.c: parallel engine calls. Pending ones are the `rest` of their operation, the newest first.
+ * ask.c: calls side by side. Those under way are the `rest` of their operation, the newest first.
  */
 #include "backend/docker/ask.h"
 
@@ -10,12 +10,12 @@
 
 struct ask {
     struct ask *prev, *next;
-    struct agx_step *step;
+    struct agx_op *op;
     struct agx_docker_call *call;
     agx_docker_answered_fn answered;
     size_t tag;
     bool makes;
-    ssize_t (*read)(struct agx_step *s, void *buf, size_t size);
+    ssize_t (*read)(struct agx_op *op, void *buf, size_t size);
 };
 
 static void unlink_ask(struct ask *a)
@@ -23,7 +23,7 @@ static void unlink_ask(struct ask *a)
     if (a->prev)
         a->prev->next = a->next;
     else
-        a->step->rest = a->next;
+        a->op->rest = a->next;
     if (a->next)
         a->next->prev = a->prev;
 }
@@ -31,67 +31,67 @@ static void unlink_ask(struct ask *a)
 static void on_answer(void *user, const struct agx_docker_answer *answer, struct agx_error *error)
 {
     struct ask *a = user;
-    struct agx_step *s = a->step;
+    struct agx_op *op = a->op;
 
     unlink_ask(a);
-    a->answered(s, a->tag, answer, error);
+    a->answered(op, a->tag, answer, error);
     free(a);
-    agx_step_arrive(s);
+    agx_op_arrive(op);
 }
 
 static ssize_t on_read(void *user, void *buf, size_t size)
 {
     struct ask *a = user;
 
-    return a->read(a->step, buf, size);
+    return a->read(a->op, buf, size);
 }
 
-void agx_docker_ask_more(struct agx_step *s)
+void agx_docker_ask_more(struct agx_op *op)
 {
-    for (struct ask *a = s->rest; a; a = a->next) {
+    for (struct ask *a = op->rest; a; a = a->next) {
         if (a->read)
             agx_docker_more(a->call);
     }
 }
 
-int agx_docker_ask(struct agx_step *s, const struct agx_docker_question *q, struct agx_error **err)
+int agx_docker_ask(struct agx_op *op, const struct agx_docker_question *q, struct agx_error **err)
 {
     _cleanup_free_ char *path = q->path;
     struct agx_docker_request request = q->request;
     struct ask *a;
     int r;
 
-    if (agx_docker_by(s)->base.closing)
+    if (agx_docker_by(op)->base.closing)
         return agx_error_set(err, AGX_CANCELLED, "the backend is being closed");
     a = agx_new(struct ask);
     *a = (struct ask){
-        .step = s, .answered = q->answered, .tag = q->tag, .makes = q->makes, .read = q->read
+        .op = op, .answered = q->answered, .tag = q->tag, .makes = q->makes, .read = q->read
     };
     request.path = path;
     request.read = q->read ? on_read : NULL;
-    r = agx_docker_call(agx_docker_by(s)->engine, &request, on_answer, a, &a->call, err);
+    r = agx_docker_call(agx_docker_by(op)->engine, &request, on_answer, a, &a->call, err);
     if (r < 0) {
         free(a);
         return r;
     }
-    a->next = s->rest;
+    a->next = op->rest;
     if (a->next)
         a->next->prev = a;
-    s->rest = a;
-    agx_step_hold(s);
+    op->rest = a;
+    agx_op_hold(op);
     return 0;
 }
 
 /* True: it was dropped. */
-static bool drop_one(struct agx_step *s, bool also_makers)
+static bool drop_one(struct agx_op *op, bool also_makers)
 {
-    for (struct ask *a = s->rest; a; a = a->next) {
+    for (struct ask *a = op->rest; a; a = a->next) {
         if (a->makes && !also_makers)
             continue;
         agx_docker_cancel(a->call);
         unlink_ask(a);
         free(a);
-        agx_step_arrive(s);
+        agx_op_arrive(op);
         return true;
     }
     return false;
@@ -102,22 +102,22 @@ static bool drop_one(struct agx_step *s, bool also_makers)
 /* The engine hangs: what it may still make is found by the next look at all sandboxes. */
 static void on_impatience(uv_timer_t *t)
 {
-    struct agx_step *s = container_of(t, struct agx_step, timer);
+    struct agx_op *op = container_of(t, struct agx_op, timer);
 
-    agx_step_hold(s);
-    while (drop_one(s, true))
+    agx_op_hold(op);
+    while (drop_one(op, true))
         ;
-    agx_step_arrive(s);
+    agx_op_arrive(op);
 }
 
-void agx_docker_ask_end(struct agx_step *s, bool failed)
+void agx_docker_ask_end(struct agx_op *op, bool failed)
 {
-    const bool closing = agx_docker_by(s)->base.closing;
+    const bool closing = agx_docker_by(op)->base.closing;
 
-    while (drop_one(s, closing))
+    while (drop_one(op, closing))
         ;
-    if (s->rest)
+    if (op->rest)
         (void)uv_timer_start(
-            &s->timer, on_impatience,
+            &op->timer, on_impatience,
             failed ? AGX_DOCKER_FAILED_PATIENCE_MS : AGX_DOCKER_CANCELLED_PATIENCE_MS, 0);
 }

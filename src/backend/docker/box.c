@@ -23,22 +23,22 @@
 enum { REACH_DONE = AGX_OP_DONE, REACH_INSPECT, REACH_PAUSE };
 
 struct reach {
-    struct agx_step step;
-    struct agx_docker_box *box; /* NULL: it is gone */
+    struct agx_op op;
+    struct agx_docker_box *box; /* NULL: it went */
     char *name;
     bool away;       /* the engine did not answer: logged once */
     unsigned misses; /* how often PID 1 was gone and the engine did not know */
 };
 
-static struct reach *reach_of(struct agx_step *s)
+static struct reach *reach_of(struct agx_op *op)
 {
-    return container_of(s, struct reach, step);
+    return container_of(op, struct reach, op);
 }
 
-static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_inspected(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                          struct agx_error *error)
 {
-    struct reach *x = reach_of(s);
+    struct reach *x = reach_of(op);
     struct agx_error *why = NULL;
     int r;
 
@@ -48,14 +48,14 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
             AGX_LOG(AGX_LOG_DEBUG, "docker.reach_waits", AGX_F_STR("sandbox", x->box->id),
                     AGX_F_ERR(error));
         x->away = true;
-        s->then = REACH_PAUSE;
+        op->then = REACH_PAUSE;
     } else if (error) {
         (void)agx_error_set(&why, AGX_NOT_FOUND, "there is no sandbox '%s'", x->box->id);
         agx_docker_box_down(x->box, why);
     } else {
         r = agx_docker_box_use(x->box, answer->json, &why);
         if (r == -AGX_NOT_FOUND && x->misses++ < AGX_DOCKER_REACH_TRIES)
-            s->then = REACH_PAUSE;
+            op->then = REACH_PAUSE;
         else if (r < 0)
             agx_docker_box_down(x->box, AGX_TAKE_PTR(why));
         agx_error_free(why);
@@ -65,29 +65,26 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
 
 static int enter_inspect(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct reach *x = reach_of(s);
+    struct reach *x = reach_of(op);
     int r = agx_docker_ask(
-        s,
+        op,
         &(struct agx_docker_question){ .request = { .method = "GET", .what = "look at a sandbox" },
                                        .path = agx_docker_path("/containers/%s/json", x->name),
                                        .answered = on_inspected },
         err);
 
-    return agx_step_wait(s, r, REACH_DONE, err);
+    return agx_op_wait(op, r, REACH_DONE, err);
 }
 
 static int enter_pause(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-
-    agx_step_pause(s, reach_of(s)->away ? AGX_DOCKER_REACH_AWAY_MS : AGX_DOCKER_REACH_MS);
-    return agx_step_wait(s, 0, REACH_INSPECT, err);
+    agx_op_pause(op, reach_of(op)->away ? AGX_DOCKER_REACH_AWAY_MS : AGX_DOCKER_REACH_MS);
+    return agx_op_wait(op, 0, REACH_INSPECT, err);
 }
 
-static void reach_ended(struct agx_step *s, struct agx_error *error)
+static void reach_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct reach *x = reach_of(s);
+    struct reach *x = reach_of(op);
 
     if (x->box)
         x->box->reach = NULL;
@@ -98,13 +95,15 @@ static void reach_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state reach_states[] = {
-    [REACH_INSPECT] = { "inspect", enter_inspect, agx_step_cancel },
-    [REACH_PAUSE] = { "pause", enter_pause, agx_step_cancel },
+    [REACH_INSPECT] = { "inspect", enter_inspect, agx_op_cancel_held },
+    [REACH_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind reach_kind = {
-    .op = { "docker-reach", reach_states, AGX_ARRAY_LEN(reach_states), agx_step_finish },
-    .ended = reach_ended,
+static const struct agx_op_kind reach_kind = {
+    .name = "docker-reach",
+    .states = reach_states,
+    .n_states = AGX_ARRAY_LEN(reach_states),
+    .finish = reach_ended,
 };
 
 static void look_for(struct agx_docker_box *box)
@@ -121,8 +120,8 @@ static void look_for(struct agx_docker_box *box)
     x->box = box;
     x->name = AGX_TAKE_PTR(names.primary);
     agx_docker_names_done(&names);
-    box->reach = &x->step;
-    agx_step_start(&x->step, &reach_kind, &box->docker->steps, x->name, 0);
+    box->reach = &x->op;
+    agx_op_start_in(&x->op, &reach_kind, &box->docker->operations, x->name, 0);
 }
 
 void agx_docker_box_reach(struct agx_docker_box *box)
@@ -218,7 +217,7 @@ void agx_docker_box_close(struct agx_docker_box *box)
         agx_attend_close(AGX_TAKE_PTR(box->attend), on_attend_closed, box->docker);
 }
 
-/* Its operations have ended, or do not refer to it any more. */
+/* The operations of it are gone, or have forgotten it. */
 void agx_docker_box_free(struct agx_docker_box *box)
 {
     agx_docker_box_close(box);
@@ -233,7 +232,7 @@ void agx_docker_box_drop(struct agx_docker_box *box)
     (void)agx_map_remove(&box->docker->boxes, agx_str_from(box->id));
     if (box->reach) {
         reach_of(box->reach)->box = NULL;
-        agx_op_cancel(&box->reach->op, AGX_CANCELLED);
+        agx_op_cancel(box->reach, AGX_CANCELLED);
     }
     agx_docker_after_cancel(box);
     agx_docker_box_down(box, NULL);

@@ -25,8 +25,8 @@ struct agx_docker_box {
     struct agx_attend *attend;
     bool held; /* UP: its init waited for us */
     pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
-    struct agx_step *reach;        /* looks for its init */
-    struct agx_step *comparing;    /* UP: its mounts are compared; its init is taken after that */
+    struct agx_op *reach;          /* looks for its init */
+    struct agx_op *comparing;      /* UP: its mounts are compared; its init is taken after that */
     json_t *inspect;               /* ... and this is its primary, as the engine described it */
     struct agx_error *other;       /* something else was mounted, for the operation */
     struct agx_task *task;         /* what is done to it, also what was given up; or NULL */

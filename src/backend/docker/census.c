@@ -45,10 +45,10 @@ char *agx_docker_census_filters(const struct agx_docker *d, const char *sandbox_
     return bad || !filters ? NULL : json_dumps(filters, JSON_COMPACT);
 }
 
-int agx_docker_census_ask(struct agx_step *s, const char *sandbox_id, bool networks,
+int agx_docker_census_ask(struct agx_op *op, const char *sandbox_id, bool networks,
                           agx_docker_answered_fn answered, struct agx_error **err)
 {
-    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), sandbox_id);
+    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(op), sandbox_id);
     struct agx_docker_question q = { .request = { .method = "GET" }, .answered = answered };
     int r;
 
@@ -56,12 +56,12 @@ int agx_docker_census_ask(struct agx_step *s, const char *sandbox_id, bool netwo
         return agx_error_no_memory(err);
     q.request.what = "list containers";
     q.path = agx_docker_path("/containers/json?all=1&filters=%s", filters);
-    r = agx_docker_ask(s, &q, err);
+    r = agx_docker_ask(op, &q, err);
     if (r < 0 || !networks)
         return r;
     q.request.what = "list networks";
     q.path = agx_docker_path("/networks?filters=%s", filters);
-    return agx_docker_ask(s, &q, err);
+    return agx_docker_ask(op, &q, err);
 }
 
 static int add_one(struct agx_docker_census *c, const struct agx_docker *d, const json_t *entry,

@@ -41,8 +41,8 @@ char *agx_docker_census_filters(const struct agx_docker *d, const char *sandbox_
 int agx_docker_census_add(struct agx_docker_census *c, const struct agx_docker *d,
                           const json_t *list, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Requests containers, and networks, of one sandbox or of all; `answered` adds them. */
-int agx_docker_census_ask(struct agx_step *s, const char *sandbox_id, bool networks,
+/* Asks for containers, and networks, of one sandbox or of all; `answered` adds them. */
+int agx_docker_census_ask(struct agx_op *op, const char *sandbox_id, bool networks,
                           agx_docker_answered_fn answered, struct agx_error **err) AGX_MUST_CHECK;
 
 /* The primary; NULL: none. Borrowed. */

@@ -33,7 +33,7 @@ struct look_job {
 };
 
 struct compare {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_docker_box *box; /* NULL: abandoned */
     agx_docker_compared_fn compared;
     struct look_job *job;
@@ -45,9 +45,9 @@ struct compare {
     struct agx_error *other; /* another file is mounted */
 };
 
-static struct compare *compare_of(struct agx_step *s)
+static struct compare *compare_of(struct agx_op *op)
 {
-    return container_of(s, struct compare, step);
+    return container_of(op, struct compare, op);
 }
 
 static void job_free(struct look_job *j)
@@ -68,34 +68,34 @@ static int run_job(struct agx_job *job, struct agx_error **err)
 
 static uint64_t now_ms(const struct compare *x)
 {
-    return uv_now(agx_loop_uv(x->step.all->loop));
+    return uv_now(agx_loop_uv(x->op.loop));
 }
 
 /* Takes the error. */
 static void after_look(struct compare *x, struct agx_error *error)
 {
-    struct agx_step *s = &x->step;
+    struct agx_op *op = &x->op;
     const enum agx_code code = error ? error->code : AGX_OK;
 
     if (!error) {
-        s->then = x->job->looked.noted ? CMP_DONE : CMP_KEEP;
+        op->then = x->job->looked.noted ? CMP_DONE : CMP_KEEP;
     } else if (code == AGX_FAILED_PRECONDITION) {
         AGX_LOG(AGX_LOG_ERROR, "sources.changed", AGX_F_STR("sandbox", x->box->id),
                 AGX_F_ERR(error));
         x->other = error;
-        s->then = CMP_STOP;
+        op->then = CMP_STOP;
         return;
     } else if (code == AGX_UNAVAILABLE && now_ms(x) < x->until_ms) {
-        s->then = CMP_PAUSE;
+        op->then = CMP_PAUSE;
     } else if (x->may_be_elsewhere) {
         AGX_LOG(AGX_LOG_WARN, "sources.not_compared", AGX_F_STR("sandbox", x->box->id),
                 AGX_F_ERR(error));
-        s->then = CMP_DONE;
+        op->then = CMP_DONE;
     } else if (code == AGX_NOT_FOUND) {
         x->gone = true;
-        s->then = CMP_PAUSE;
+        op->then = CMP_PAUSE;
     } else {
-        agx_step_fail(s, &error);
+        agx_op_fail(op, &error);
     }
     agx_error_free(error);
 }
@@ -112,10 +112,10 @@ static void job_done(struct agx_job *job, struct agx_error *error)
     }
     x->busy = false;
     if (j->notes || !x->box)
-        agx_step_fail(&x->step, &error);
+        agx_op_fail(&x->op, &error);
     else
         after_look(x, error);
-    agx_step_arrive(&x->step);
+    agx_op_arrive(&x->op);
 }
 
 static const struct agx_job_kind look_kind = { .name = "compare",
@@ -127,18 +127,18 @@ static const struct agx_job_kind look_kind = { .name = "compare",
 static int start_job(struct compare *x, unsigned self, unsigned then, struct agx_error **err)
 {
     struct agx_error *error = NULL;
-    int r = agx_job_start(&x->job->job, agx_docker_by(&x->step)->host.pool, &error);
+    int r = agx_job_start(&x->job->job, agx_docker_by(&x->op)->host.pool, &error);
 
     if (r == 0) {
         x->busy = true;
-        agx_step_hold(&x->step);
+        agx_op_hold(&x->op);
     } else if (r == -AGX_RESOURCE_EXHAUSTED) {
         agx_error_freep(&error);
-        agx_step_pause(&x->step, AGX_DOCKER_REACH_MS);
-        return agx_step_wait(&x->step, 0, self, err);
+        agx_op_pause(&x->op, AGX_DOCKER_REACH_MS);
+        return agx_op_wait(&x->op, 0, self, err);
     }
     agx_error_propagate(err, &error);
-    return agx_step_wait(&x->step, r, then, err);
+    return agx_op_wait(&x->op, r, then, err);
 }
 
 /* ---- states ---- */
@@ -146,7 +146,7 @@ static int start_job(struct compare *x, unsigned self, unsigned then, struct agx
 /* Starts over: closes what was opened. */
 static int enter_look(struct agx_op *op, struct agx_error **err)
 {
-    struct compare *x = compare_of(agx_step_of(op));
+    struct compare *x = compare_of(op);
     struct agx_binds *b = &x->job->looked.binds;
 
     for (size_t i = 0; i < b->len; i++)
@@ -156,10 +156,8 @@ static int enter_look(struct agx_op *op, struct agx_error **err)
 
 static int enter_pause(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-
-    agx_step_pause(s, AGX_DOCKER_REACH_MS);
-    return agx_step_wait(s, 0, compare_of(s)->gone ? CMP_DONE : CMP_LOOK, err);
+    agx_op_pause(op, AGX_DOCKER_REACH_MS);
+    return agx_op_wait(op, 0, compare_of(op)->gone ? CMP_DONE : CMP_LOOK, err);
 }
 
 static void on_kept(void *user, struct agx_error *error)
@@ -167,35 +165,34 @@ static void on_kept(void *user, struct agx_error *error)
     struct compare *x = user;
 
     x->keep = NULL;
-    agx_step_fail(&x->step, &error);
-    agx_step_arrive(&x->step);
+    agx_op_fail(&x->op, &error);
+    agx_op_arrive(&x->op);
 }
 
 /* It may be another directory than the one that was checked before the engine got its path. */
 static int enter_keep(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct compare *x = compare_of(s);
+    struct compare *x = compare_of(op);
     const struct agx_docker_looked *l = &x->job->looked;
     int r = agx_binds_keep(&l->binds, l->asker.sources, on_kept, x, &x->keep, err);
 
     if (r == 0)
-        agx_step_hold(s);
-    return agx_step_wait(s, r < 0 ? r : 0, CMP_NOTE, err);
+        agx_op_hold(op);
+    return agx_op_wait(op, r < 0 ? r : 0, CMP_NOTE, err);
 }
 
 static int enter_note(struct agx_op *op, struct agx_error **err)
 {
-    struct compare *x = compare_of(agx_step_of(op));
+    struct compare *x = compare_of(op);
 
     x->job->notes = true;
     return start_job(x, CMP_NOTE, CMP_DONE, err);
 }
 
-static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_stopped(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    (void)s;
+    (void)op;
     (void)tag;
     (void)answer;
     agx_error_free(error); /* its main process is held, whatever the engine does */
@@ -204,23 +201,22 @@ static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_a
 /* A container that the engine would restart by itself stays down, because it was stopped. */
 static int enter_stop(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
     int r = agx_docker_ask(
-        s,
+        op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = "stop container" },
-            .path = agx_docker_path("/containers/%s/stop?t=1", compare_of(s)->container),
+            .path = agx_docker_path("/containers/%s/stop?t=1", compare_of(op)->container),
             .answered = on_stopped },
         err);
 
-    return agx_step_wait(s, r, CMP_DONE, err);
+    return agx_op_wait(op, r, CMP_DONE, err);
 }
 
 /* ---- the whole ---- */
 
-static void cancel_compare(struct agx_step *s)
+static void cancel_compare(struct agx_op *op)
 {
-    struct compare *x = compare_of(s);
+    struct compare *x = compare_of(op);
 
     if (x->busy) {
         struct look_job *j = AGX_TAKE_PTR(x->job);
@@ -228,11 +224,11 @@ static void cancel_compare(struct agx_step *s)
         x->busy = false;
         j->of = NULL;
         agx_job_cancel(&j->job);
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (x->keep) {
         agx_writables_abandon(AGX_TAKE_PTR(x->keep));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
 }
 
@@ -250,9 +246,9 @@ static void tell(struct compare *x, struct agx_error *error)
                 error);
 }
 
-static void compare_ended(struct agx_step *s, struct agx_error *error)
+static void compare_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct compare *x = compare_of(s);
+    struct compare *x = compare_of(op);
 
     if (x->box && !x->box->docker->base.closing)
         tell(x, error);
@@ -266,17 +262,19 @@ static void compare_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state compare_states[] = {
-    [CMP_LOOK] = { "look", enter_look, agx_step_cancel },
-    [CMP_PAUSE] = { "pause", enter_pause, agx_step_cancel },
-    [CMP_KEEP] = { "keep", enter_keep, agx_step_cancel },
-    [CMP_NOTE] = { "note", enter_note, agx_step_cancel },
-    [CMP_STOP] = { "stop", enter_stop, agx_step_cancel },
+    [CMP_LOOK] = { "look", enter_look, agx_op_cancel_held },
+    [CMP_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
+    [CMP_KEEP] = { "keep", enter_keep, agx_op_cancel_held },
+    [CMP_NOTE] = { "note", enter_note, agx_op_cancel_held },
+    [CMP_STOP] = { "stop", enter_stop, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind compare_kind = {
-    .op = { "docker-compare", compare_states, AGX_ARRAY_LEN(compare_states), agx_step_finish },
-    .cancel = cancel_compare,
-    .ended = compare_ended,
+static const struct agx_op_kind compare_kind = {
+    .name = "docker-compare",
+    .states = compare_states,
+    .n_states = AGX_ARRAY_LEN(compare_states),
+    .cancel_held = cancel_compare,
+    .finish = compare_ended,
 };
 
 static int take_mounts(struct agx_binds *to, const json_t *mounts, struct agx_error **err)
@@ -314,7 +312,7 @@ static int fill_job(struct look_job *j, struct agx_docker_box *box,
 }
 
 int agx_docker_compare_start(struct agx_docker_box *box, const struct agx_docker_compare_params *p,
-                             agx_docker_compared_fn compared, struct agx_step **ret_step,
+                             agx_docker_compared_fn compared, struct agx_op **ret_op,
                              struct agx_error **err)
 {
     struct agx_docker *d = box->docker;
@@ -337,15 +335,15 @@ int agx_docker_compare_start(struct agx_docker_box *box, const struct agx_docker
     x->may_be_elsewhere = p->may_be_elsewhere;
     x->until_ms = uv_now(agx_loop_uv(d->base.loop)) + AGX_INITLINK_CONNECT_MS;
     j->of = x;
-    *ret_step = &x->step;
-    agx_step_start(&x->step, &compare_kind, &d->steps, x->container, 0);
+    *ret_op = &x->op;
+    agx_op_start_in(&x->op, &compare_kind, &d->operations, x->container, 0);
     return 0;
 }
 
-void agx_docker_compare_abandon(struct agx_step *step)
+void agx_docker_compare_abandon(struct agx_op *op)
 {
-    if (!step)
+    if (!op)
         return;
-    compare_of(step)->box = NULL;
-    agx_op_cancel(&step->op, AGX_CANCELLED);
+    compare_of(op)->box = NULL;
+    agx_op_cancel(op, AGX_CANCELLED);
 }

@@ -7,8 +7,8 @@
  * other file is mounted, the sandbox ends. A compared container is recorded in the state directory
  * and not compared again, because what runs in it may move files in its writable mounts.
  *
- * It is an operation: it retries while the engine is still making the process, stores writable
- * directories durably in the writables, and writes the record.
+ * An operation: it looks again while the engine is still making the process, makes what is writable
+ * durable among the writables, and notes.
  */
 #ifndef AGX_BACKEND_DOCKER_COMPARE_H
 #define AGX_BACKEND_DOCKER_COMPARE_H
@@ -36,12 +36,12 @@ enum agx_docker_compared {
 typedef void (*agx_docker_compared_fn)(struct agx_docker_box *box, enum agx_docker_compared result,
                                        struct agx_error *error);
 
-/* The operation belongs to the box until `compared`. */
+/* The operation is the box's, until `compared`. */
 int agx_docker_compare_start(struct agx_docker_box *box, const struct agx_docker_compare_params *p,
-                             agx_docker_compared_fn compared, struct agx_step **ret_step,
+                             agx_docker_compared_fn compared, struct agx_op **ret_op,
                              struct agx_error **err) AGX_MUST_CHECK;
-/* `compared` is not called any more. Accepts NULL. */
-void agx_docker_compare_abandon(struct agx_step *step);
+/* `compared` will not come. Accepts NULL. */
+void agx_docker_compare_abandon(struct agx_op *op);
 
 /* Removes the record of a sandbox. */
 void agx_docker_compare_purge(const char *state_dir, const char *sandbox_id);

@@ -35,13 +35,13 @@ int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret
     return agx_text_set(ret_link, json_string_value(json_object_get(stat, "linkTarget")), err);
 }
 
-static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
+static void on_stat(struct agx_op *op, size_t hops, const struct agx_docker_answer *answer,
                     struct agx_error *error);
 
 static int ask_stat(struct agx_docker_up *up, const char *path, size_t hops, struct agx_error **err)
 {
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "HEAD", .what = "look at the target of a copy" },
             .path = agx_docker_path("/containers/%s/archive?path=%s", up->parts[0].id, path),
@@ -64,10 +64,10 @@ static void take_stat(struct agx_docker_up *up, size_t hops, const struct agx_do
         (void)!ask_stat(up, link, hops + 1, err);
 }
 
-static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
+static void on_stat(struct agx_op *op, size_t hops, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     if (error && error->code == AGX_NOT_FOUND) {
         agx_error_freep(&error);
@@ -75,43 +75,42 @@ static void on_stat(struct agx_step *s, size_t hops, const struct agx_docker_ans
     } else if (!error) {
         take_stat(up, hops, answer, &error);
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
     if (up->copy == up->task.sandbox.spec.copies_len) {
         if (up->shown.files.len > 0)
             r = agx_docker_up_give_files(up, err);
-        return agx_step_wait(s, r, UP_START, err);
+        return agx_op_wait(op, r, UP_START, err);
     }
     r = ask_stat(up, copy_of(up)->target, 0, err);
-    return agx_step_wait(s, r, UP_UPLOAD, err);
+    return agx_op_wait(op, r, UP_UPLOAD, err);
 }
 
 /* ---- upload ---- */
 
-static ssize_t read_copy(struct agx_step *s, void *buf, size_t size)
+static ssize_t read_copy(struct agx_op *op, void *buf, size_t size)
 {
-    return agx_copies_read(agx_docker_up_of(s)->copies, buf, size);
+    return agx_copies_read(agx_docker_up_of(op)->copies, buf, size);
 }
 
 static void on_more(void *user)
 {
     struct agx_docker_up *up = user;
 
-    agx_docker_ask_more(&up->task.step);
+    agx_docker_ask_more(&up->task.op);
 }
 
-/* The source's error explains more than what the engine says about half a stream. */
-static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+/* What the source says counts more than what the engine made of half a stream. */
+static void on_uploaded(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                         struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     struct agx_error *why = agx_copies_take_error(up->copies);
 
     (void)tag;
@@ -125,25 +124,24 @@ static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_
                              copy_of(up)->target);
     up->copies = agx_copies_close(up->copies);
     up->copy++;
-    agx_step_fail(s, &why);
+    agx_op_fail(op, &why);
 }
 
 int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const struct agx_copies_request q = { .copy = copy_of(up),
                                           .there = up->copy_target,
                                           .pipe_bytes = AGX_DOCKER_COPY_PIPE,
                                           .more = on_more,
-                                          .asker = { agx_docker_by(s)->host.sources,
+                                          .asker = { agx_docker_by(op)->host.sources,
                                                      (uid_t)up->task.sandbox.owner_uid } };
-    int r = agx_copies_open(agx_docker_by(s)->base.loop, agx_docker_by(s)->copies_pool, &q, up,
+    int r = agx_copies_open(agx_docker_by(op)->base.loop, agx_docker_by(op)->copies_pool, &q, up,
                             &up->copies, err);
 
     if (r == 0)
         r = agx_docker_ask(
-            s,
+            op,
             &(struct agx_docker_question){
                 .request = { .method = "PUT",
                              .what = "unpack",
@@ -155,5 +153,5 @@ int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err)
                 .read = read_copy,
                 .answered = on_uploaded },
             err);
-    return agx_step_wait(s, r, UP_STAT, err);
+    return agx_op_wait(op, r, UP_STAT, err);
 }

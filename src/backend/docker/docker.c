@@ -1,8 +1,8 @@
 /*
  * docker.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (operations, init clients, the firewall) is
- * counted in `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, attends, the fence) counts in
+ * `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/docker/docker_internal.h"
 
@@ -164,8 +164,8 @@ static void docker_close(struct agx_backend *b, agx_done_fn closed, void *user)
 
     d->closed = closed;
     d->closed_user = user;
-    for (struct agx_step *s = d->steps.first; s; s = s->next)
-        agx_step_abort(s);
+    for (struct agx_op *op = d->operations.first; op; op = op->next)
+        agx_op_abort(op);
     for (size_t at = 0; agx_map_next(&d->boxes, &at, NULL, &value);)
         agx_docker_box_close(value);
     d->events = agx_docker_events_close(d->events);
@@ -186,14 +186,14 @@ static void docker_close(struct agx_backend *b, agx_done_fn closed, void *user)
         abort();
 }
 
-static void step_begun(struct agx_steps *all)
+static void op_begun(struct agx_op_group *g)
 {
-    container_of(all, struct agx_docker, steps)->n_open++;
+    container_of(g, struct agx_docker, operations)->n_open++;
 }
 
-static void step_gone(struct agx_steps *all)
+static void op_gone(struct agx_op_group *g)
 {
-    agx_docker_released(container_of(all, struct agx_docker, steps));
+    agx_docker_released(container_of(g, struct agx_docker, operations));
 }
 
 static const struct agx_backend_ops docker_ops = {
@@ -349,8 +349,8 @@ int agx_backend_docker_open(struct agx_loop *l, const struct agx_docker_config *
 
     agx_loop_assert(l);
     d->base = (struct agx_backend){ .ops = &docker_ops, .loop = l };
-    d->steps = (struct agx_steps){
-        .loop = l, .begun = step_begun, .gone = step_gone, .end_rest = agx_docker_ask_end
+    d->operations = (struct agx_op_group){
+        .loop = l, .begun = op_begun, .gone = op_gone, .end_rest = agx_docker_ask_end
     };
     d->maker = (struct agx_docker_maker){ .instance = d->instance, .compat = c->common.compat };
     d->pids = c->pids;

@@ -1,13 +1,13 @@
 /*
  * docker_internal.h: the Docker backend's object, shared by its files.
  *
- *     docker.c    open, close, the calls that are not operations
- *     ask.c       parallel engine calls, as work of an operation (backend/step.h)
- *     task.c      sandbox operations (backend/task.h)
- *     box.c       a known sandbox: its commands, and how to find its init
- *     census.c    inventory: what the engine has of one sandbox, or of all
- *     op_up.c     create, resume, revive: from what exists to a running sandbox
- *     op_make.c   ... the part of create that makes it, and its undo
+ *     docker.c    open, close, the calls that are no operations
+ *     ask.c       engine calls, side by side, as work of an operation
+ *     task.c      what the daemon asks for, and the operation that does it (backend/task.h)
+ *     box.c       a sandbox that we know: its commands, and how its init is found
+ *     census.c    what the engine has of a sandbox, or of all
+ *     op_up.c     create, resume, revive: from what is there to a sandbox that runs
+ *     op_make.c   ... the part of create that makes it, and its undoing
  *     op_names.c  ... the names in its egress list
  *     op_part.c   ... its containers, in messages
  *     copy.c      ... what is copied into it
@@ -57,7 +57,7 @@ struct agx_docker_info {
 
 struct agx_docker {
     struct agx_backend base;
-    struct agx_steps steps;
+    struct agx_op_group operations;
     struct agx_docker_maker maker;
     char instance[AGX_UUID_TEXT_SIZE];
     char *init_path, *state_dir;
@@ -76,7 +76,7 @@ struct agx_docker {
     struct agx_map guards;         /* egress lists, by sandbox id */
     bool fence_synced;
     bool cannot_isolate;            /* it is required, and the engine is on another machine */
-    struct agx_step *syncing;       /* brings the fence in line with what there is */
+    struct agx_op *syncing;         /* brings the fence in line with what there is */
     struct agx_list fence_waits;    /* of struct agx_docker_fencing: for its end */
     unsigned networks_ready;        /* that are kept */
     struct agx_docker_ready *ready; /* NULL: none is, or not yet */
@@ -94,13 +94,13 @@ static inline struct agx_docker *agx_docker_of(struct agx_backend *b)
     return container_of(b, struct agx_docker, base);
 }
 
-/* The backend of an operation. */
-static inline struct agx_docker *agx_docker_by(const struct agx_step *s)
+/* Whose operation it is. */
+static inline struct agx_docker *agx_docker_by(const struct agx_op *op)
 {
-    return container_of(s->all, struct agx_docker, steps);
+    return container_of(op->group, struct agx_docker, operations);
 }
 
-/* An object that kept a closed backend alive is gone: an operation, an init client. */
+/* Something that keeps a closed backend alive is gone: an operation, an attend. */
 void agx_docker_released(struct agx_docker *d);
 
 /* ---- op_delete.c ---- */
@@ -111,10 +111,10 @@ struct agx_docker_removal {
     uint64_t grace_ms, deadline_ms;
 };
 
-/* Removes all that the engine has of a sandbox, and its firewall rules. `done` follows once, with
- * what could not be removed. Strings are copied. */
-struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
-                                   agx_done_fn done, void *user);
+/* Removes all that the engine has of a sandbox, and its isolation. `done` follows once, with what
+ * could not be removed. Strings are copied. */
+struct agx_op *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
+                                 agx_done_fn done, void *user);
 
 /* ---- info.c ---- */
 

@@ -33,10 +33,10 @@ static bool has_disk_limits(const json_t *info)
     return false;
 }
 
-static void on_info(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_info(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {
-    struct agx_docker_info *info = &agx_docker_by(s)->info;
+    struct agx_docker_info *info = &agx_docker_by(op)->info;
 
     (void)tag;
     if (!error) {
@@ -47,43 +47,44 @@ static void on_info(struct agx_step *s, size_t tag, const struct agx_docker_answ
         (void)snprintf(info->driver, sizeof(info->driver), "%s",
                        agx_text(json_string_value(json_object_get(answer->json, "Driver"))));
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_ask(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
     int r = agx_docker_ask(
-        s,
+        op,
         &(struct agx_docker_question){ .request = { .method = "GET", .what = "ask the engine" },
                                        .path = agx_docker_path("/info"),
                                        .answered = on_info },
         err);
 
-    return agx_step_wait(s, r, INFO_DONE, err);
+    return agx_op_wait(op, r, INFO_DONE, err);
 }
 
-static void info_ended(struct agx_step *s, struct agx_error *error)
+static void info_ended(struct agx_op *op, struct agx_error *error)
 {
     if (error)
         AGX_LOG(AGX_LOG_DEBUG, "docker.no_info", AGX_F_ERR(error));
     agx_error_free(error);
-    free(s);
+    free(op);
 }
 
 static const struct agx_op_state info_states[] = {
-    [INFO_ASK] = { "ask", enter_ask, agx_step_cancel },
+    [INFO_ASK] = { "ask", enter_ask, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind info_kind = {
-    .op = { "docker-info", info_states, AGX_ARRAY_LEN(info_states), agx_step_finish },
-    .ended = info_ended,
+static const struct agx_op_kind info_kind = {
+    .name = "docker-info",
+    .states = info_states,
+    .n_states = AGX_ARRAY_LEN(info_states),
+    .finish = info_ended,
 };
 
 void agx_docker_info_ask(struct agx_docker *d)
 {
     if (!d->base.closing)
-        agx_step_start(agx_new(struct agx_step), &info_kind, &d->steps, "engine", 0);
+        agx_op_start_in(agx_new(struct agx_op), &info_kind, &d->operations, "engine", 0);
 }
 
 /* ---- what follows from it ---- */

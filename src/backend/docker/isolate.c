@@ -208,15 +208,15 @@ static void release_waits(struct agx_docker *d, const struct agx_error *error)
 enum { SYNC_DONE = AGX_OP_DONE, SYNC_LIST, SYNC_TWINS, SYNC_FENCE };
 
 struct sync {
-    struct agx_step step;
+    struct agx_op op;
     json_t *networks;
-    bool parted; /* duplicate networks were removed, as far as possible */
-    struct agx_fence_op *op;
+    bool parted; /* second networks were removed, as far as they could be */
+    struct agx_fence_op *fencing;
 };
 
-static struct sync *sync_of(struct agx_step *s)
+static struct sync *sync_of(struct agx_op *op)
 {
-    return container_of(s, struct sync, step);
+    return container_of(op, struct sync, op);
 }
 
 static int by_text(const void *a, const void *b)
@@ -228,14 +228,14 @@ static void on_parted(void *user, struct agx_error *error)
 {
     struct sync *x = user;
 
-    agx_step_fail(&x->step, &error);
-    agx_step_arrive(&x->step);
+    agx_op_fail(&x->op, &error);
+    agx_op_arrive(&x->op);
 }
 
 /* Counts sandboxes with more than one network, and begins to remove duplicates when `mends`. */
 static size_t find_twins(struct sync *x, bool mends)
 {
-    const struct agx_docker *d = agx_docker_by(&x->step);
+    const struct agx_docker *d = agx_docker_by(&x->op);
     const char **ids = agx_alloc((json_array_size(x->networks) + 1) * sizeof(*ids));
     size_t n = 0, twins = 0, i;
     const json_t *network;
@@ -253,61 +253,59 @@ static size_t find_twins(struct sync *x, bool mends)
             continue;
         twins++;
         if (mends) {
-            agx_step_hold(&x->step);
-            (void)agx_docker_twins_remove(agx_docker_by(&x->step), ids[i], NULL, on_parted, x);
+            agx_op_hold(&x->op);
+            (void)agx_docker_twins_remove(agx_docker_by(&x->op), ids[i], NULL, on_parted, x);
         }
     }
     free(ids);
     return twins;
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
-    struct sync *x = sync_of(s);
+    struct sync *x = sync_of(op);
 
     (void)tag;
     if (!error) {
         json_decref(x->networks);
         x->networks = json_incref(answer->json);
         if (!x->parted && find_twins(x, false) > 0)
-            s->then = SYNC_TWINS;
+            op->then = SYNC_TWINS;
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), NULL);
+    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(op), NULL);
     int r = !filters ? agx_error_no_memory(err)
-                     : agx_docker_ask(s,
+                     : agx_docker_ask(op,
                                       &(struct agx_docker_question){
                                           .request = { .method = "GET", .what = "list networks" },
                                           .path = agx_docker_path("/networks?filters=%s", filters),
                                           .answered = on_listed },
                                       err);
 
-    return agx_step_wait(s, r, SYNC_FENCE, err);
+    return agx_op_wait(op, r, SYNC_FENCE, err);
 }
 
 static int enter_twins(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct sync *x = sync_of(s);
+    struct sync *x = sync_of(op);
 
     x->parted = true;
     (void)find_twins(x, true);
-    return agx_step_wait(s, 0, SYNC_LIST, err);
+    return agx_op_wait(op, 0, SYNC_LIST, err);
 }
 
 static void on_synced(void *user, struct agx_error *error)
 {
     struct sync *x = user;
 
-    x->op = NULL;
-    agx_step_fail(&x->step, &error);
-    agx_step_arrive(&x->step);
+    x->fencing = NULL;
+    agx_op_fail(&x->op, &error);
+    agx_op_arrive(&x->op);
 }
 
 /* True: the network must be in the firewall. One that the firewall does not support has no running
@@ -329,7 +327,7 @@ static bool read_network(const struct agx_docker *d, const json_t *network,
 /* Names on egress lists allow nothing yet: they must be resolved first. */
 static int fence_all(struct sync *x, struct agx_error **err)
 {
-    const struct agx_docker *d = agx_docker_by(&x->step);
+    const struct agx_docker *d = agx_docker_by(&x->op);
     const size_t max = json_array_size(x->networks);
     struct agx_docker_net *nets = agx_alloc((max + 1) * sizeof(*nets));
     struct agx_fence_member *members = agx_alloc((max + 1) * sizeof(*members));
@@ -347,7 +345,7 @@ static int fence_all(struct sync *x, struct agx_error **err)
         members[n].closed = tag.egress != NULL;
         n++;
     }
-    r = agx_fence_sync(d->fence, members, n, on_synced, x, &x->op, err);
+    r = agx_fence_sync(d->fence, members, n, on_synced, x, &x->fencing, err);
     free(nets);
     free(members);
     return r;
@@ -355,18 +353,17 @@ static int fence_all(struct sync *x, struct agx_error **err)
 
 static int enter_fence(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    int r = fence_all(sync_of(s), err);
+    int r = fence_all(sync_of(op), err);
 
     if (r == 0)
-        agx_step_hold(s);
-    return agx_step_wait(s, r, SYNC_DONE, err);
+        agx_op_hold(op);
+    return agx_op_wait(op, r, SYNC_DONE, err);
 }
 
 /* Starts the egress watches of an earlier daemon. */
 static void guard_all(const struct sync *x)
 {
-    struct agx_docker *d = agx_docker_by(&x->step);
+    struct agx_docker *d = agx_docker_by(&x->op);
     const json_t *network;
     size_t i;
 
@@ -385,30 +382,30 @@ static void guard_all(const struct sync *x)
     }
 }
 
-static void cancel_sync(struct agx_step *s)
+static void cancel_sync(struct agx_op *op)
 {
-    struct sync *x = sync_of(s);
+    struct sync *x = sync_of(op);
 
-    if (!x->op)
+    if (!x->fencing)
         return;
-    agx_fence_abandon(x->op);
-    x->op = NULL;
-    agx_step_arrive(s);
+    agx_fence_abandon(x->fencing);
+    x->fencing = NULL;
+    agx_op_arrive(op);
 }
 
-static void sync_ended(struct agx_step *s, struct agx_error *error)
+static void sync_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_docker *d = agx_docker_by(s);
+    struct agx_docker *d = agx_docker_by(op);
 
     d->syncing = NULL;
     if (!error && !d->base.closing) {
         d->fence_synced = true;
-        guard_all(sync_of(s));
+        guard_all(sync_of(op));
     } else if (error) {
         AGX_LOG(AGX_LOG_DEBUG, "docker.fence_not_synced", AGX_F_ERR(error));
     }
-    json_decref(sync_of(s)->networks);
-    free(sync_of(s));
+    json_decref(sync_of(op)->networks);
+    free(sync_of(op));
     release_waits(d, error);
     if (!error)
         agx_docker_ready_begin(d);
@@ -416,15 +413,17 @@ static void sync_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state sync_states[] = {
-    [SYNC_LIST] = { "list", enter_list, agx_step_cancel },
-    [SYNC_TWINS] = { "twins", enter_twins, agx_step_cancel },
-    [SYNC_FENCE] = { "fence", enter_fence, agx_step_cancel },
+    [SYNC_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [SYNC_TWINS] = { "twins", enter_twins, agx_op_cancel_held },
+    [SYNC_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind sync_kind = {
-    .op = { "docker-fence", sync_states, AGX_ARRAY_LEN(sync_states), agx_step_finish },
-    .cancel = cancel_sync,
-    .ended = sync_ended,
+static const struct agx_op_kind sync_kind = {
+    .name = "docker-fence",
+    .states = sync_states,
+    .n_states = AGX_ARRAY_LEN(sync_states),
+    .cancel_held = cancel_sync,
+    .finish = sync_ended,
 };
 
 void agx_docker_fence_sync(struct agx_docker *d)
@@ -434,6 +433,6 @@ void agx_docker_fence_sync(struct agx_docker *d)
     if (!d->fence || d->syncing || d->base.closing)
         return;
     x = agx_new(struct sync);
-    d->syncing = &x->step;
-    agx_step_start(&x->step, &sync_kind, &d->steps, "all", 0);
+    d->syncing = &x->op;
+    agx_op_start_in(&x->op, &sync_kind, &d->operations, "all", 0);
 }

@@ -21,32 +21,31 @@ struct look {
     struct agx_docker_census found;
 };
 
-static struct look *look_of(struct agx_step *s)
+static struct look *look_of(struct agx_op *op)
 {
-    return container_of(s, struct look, question.step);
+    return container_of(op, struct look, question.op);
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&look_of(s)->found, agx_docker_by(s), answer->json, &error);
-    agx_step_fail(s, &error);
+        (void)!agx_docker_census_add(&look_of(op)->found, agx_docker_by(op), answer->json, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    int r = agx_docker_census_ask(s, look_of(s)->question.sandbox_id, true, on_listed, err);
+    int r = agx_docker_census_ask(op, look_of(op)->question.sandbox_id, true, on_listed, err);
 
-    return agx_step_wait(s, r, LOOK_OOM, err);
+    return agx_op_wait(op, r, LOOK_OOM, err);
 }
 
-static void on_inspected(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+static void on_inspected(struct agx_op *op, size_t i, const struct agx_docker_answer *answer,
                          struct agx_error *error)
 {
-    struct agx_docker_found *f = &look_of(s)->found.items[i];
+    struct agx_docker_found *f = &look_of(op)->found.items[i];
     const json_t *state = error ? NULL : json_object_get(answer->json, "State");
 
     if (state) {
@@ -57,14 +56,13 @@ static void on_inspected(struct agx_step *s, size_t i, const struct agx_docker_a
         f->seen = AGX_SEEN_MISSING; /* gone since the list was made */
         agx_error_freep(&error);
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 /* Of all sandboxes, many are stopped, mostly on request: some of them are enough. */
 static int enter_oom(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct look *x = look_of(s);
+    struct look *x = look_of(op);
     unsigned n = 0;
     int r = 0;
 
@@ -74,7 +72,7 @@ static int enter_oom(struct agx_op *op, struct agx_error **err)
         if (f->component == AGX_DOCKER_NETWORK || f->seen != AGX_SEEN_EXITED)
             continue;
         n++;
-        r = agx_docker_ask(s,
+        r = agx_docker_ask(op,
                            &(struct agx_docker_question){
                                .request = { .method = "GET", .what = "look at a container" },
                                .path = agx_docker_path("/containers/%s/json", f->id),
@@ -82,7 +80,7 @@ static int enter_oom(struct agx_op *op, struct agx_error **err)
                                .tag = i },
                            err);
     }
-    return agx_step_wait(s, r, LOOK_DONE, err);
+    return agx_op_wait(op, r, LOOK_DONE, err);
 }
 
 /* ---- telling ---- */
@@ -119,7 +117,7 @@ static void tell_one(const struct look *x, const char *id, const struct agx_dock
         else
             seen.primary = f[i].seen;
         if (f[i].held && f[i].seen == AGX_SEEN_RUNNING)
-            let_go(agx_docker_by(&x->question.step), id);
+            let_go(agx_docker_by(&x->question.op), id);
         if (f[i].component != AGX_DOCKER_COMPANION)
             continue;
         companions[f[i].companion] = (uint8_t)f[i].seen;
@@ -129,7 +127,7 @@ static void tell_one(const struct look *x, const char *id, const struct agx_dock
     seen.companions = companions;
     x->seen(x->question.user, &seen);
     if (networks > 1)
-        (void)agx_docker_twins_remove(agx_docker_by(&x->question.step), id, NULL, NULL, NULL);
+        (void)agx_docker_twins_remove(agx_docker_by(&x->question.op), id, NULL, NULL, NULL);
 }
 
 static void tell(struct look *x)
@@ -150,9 +148,9 @@ static void tell(struct look *x)
     }
 }
 
-static void look_ended(struct agx_step *s, struct agx_error *error)
+static void look_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct look *x = look_of(s);
+    struct look *x = look_of(op);
 
     if (!error && agx_question_is_heard(&x->question))
         tell(x);
@@ -162,13 +160,15 @@ static void look_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state look_states[] = {
-    [LOOK_LIST] = { "list", enter_list, agx_step_cancel },
-    [LOOK_OOM] = { "oom", enter_oom, agx_step_cancel },
+    [LOOK_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [LOOK_OOM] = { "oom", enter_oom, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind look_kind = {
-    .op = { "docker-look", look_states, AGX_ARRAY_LEN(look_states), agx_step_finish },
-    .ended = look_ended,
+static const struct agx_op_kind look_kind = {
+    .name = "docker-look",
+    .states = look_states,
+    .n_states = AGX_ARRAY_LEN(look_states),
+    .finish = look_ended,
 };
 
 /* ---- start ---- */
@@ -186,7 +186,7 @@ int agx_docker_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
     }
     x->seen = seen;
     *ret_op = &x->question.base;
-    agx_step_start(&x->question.step, &look_kind, &agx_docker_of(b)->steps,
-                   sandbox_id ? x->question.sandbox_id : "all", 0);
+    agx_op_start_in(&x->question.op, &look_kind, &agx_docker_of(b)->operations,
+                    sandbox_id ? x->question.sandbox_id : "all", 0);
     return 0;
 }

@@ -29,7 +29,7 @@ enum {
 };
 
 struct removal {
-    struct agx_step step;
+    struct agx_op op;
     char *id;
     char *ready; /* the spare network that it took, or NULL */
     uint64_t grace_ms;
@@ -43,22 +43,22 @@ struct removal {
 
 static struct removal *removal_of(struct agx_op *op)
 {
-    return container_of(agx_step_of(op), struct removal, step);
+    return container_of(op, struct removal, op);
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
-    struct removal *m = removal_of(&s->op);
+    struct removal *m = removal_of(op);
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&m->found, agx_docker_by(s), answer->json, &error);
+        (void)!agx_docker_census_add(&m->found, agx_docker_by(op), answer->json, &error);
     for (size_t i = 0; !error && !m->ready && i < m->found.len; i++) {
         if (agx_docker_ready_is(m->found.items[i].network))
             (void)!agx_text_set(&m->ready, m->found.items[i].network, &error);
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
@@ -68,14 +68,14 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
 
     agx_docker_census_done(&m->found);
     agx_error_freep(&m->last);
-    r = agx_docker_census_ask(&m->step, m->id, true, on_listed, err);
-    return agx_step_wait(&m->step, r, REMOVE_STOP, err);
+    r = agx_docker_census_ask(&m->op, m->id, true, on_listed, err);
+    return agx_op_wait(&m->op, r, REMOVE_STOP, err);
 }
 
-static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_stopped(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    (void)s;
+    (void)op;
     (void)tag;
     (void)answer;
     agx_error_free(error); /* the removal kills what is left */
@@ -91,7 +91,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
 
         if (f->component != AGX_DOCKER_NETWORK && agx_docker_status_runs(f->status))
             r = agx_docker_ask(
-                &m->step,
+                &m->op,
                 &(struct agx_docker_question){
                     .request = { .method = "POST",
                                  .what = "stop container",
@@ -101,7 +101,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
                     .answered = on_stopped },
                 err);
     }
-    return agx_step_wait(&m->step, r, REMOVE_CONTAINERS, err);
+    return agx_op_wait(&m->op, r, REMOVE_CONTAINERS, err);
 }
 
 /* It could not be removed; the next round may succeed. */
@@ -112,12 +112,12 @@ static void remember(struct removal *m, struct agx_error *error)
     agx_error_propagate(&m->last, &error);
 }
 
-static void on_removed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_removed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
     (void)tag;
     (void)answer;
-    remember(removal_of(&s->op), error);
+    remember(removal_of(op), error);
 }
 
 static int remove_all(struct removal *m, bool networks, struct agx_error **err)
@@ -134,7 +134,7 @@ static int remove_all(struct removal *m, bool networks, struct agx_error **err)
         q.request.what = networks ? "remove network" : "remove container";
         q.path = networks ? agx_docker_path("/networks/%s", f->id)
                           : agx_docker_path("/containers/%s?force=1&v=1", f->id);
-        r = agx_docker_ask(&m->step, &q, err);
+        r = agx_docker_ask(&m->op, &q, err);
     }
     return r;
 }
@@ -143,7 +143,7 @@ static int enter_containers(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);
 
-    return agx_step_wait(&m->step, remove_all(m, false, err), REMOVE_NETWORKS, err);
+    return agx_op_wait(&m->op, remove_all(m, false, err), REMOVE_NETWORKS, err);
 }
 
 static int enter_networks(struct agx_op *op, struct agx_error **err)
@@ -152,21 +152,21 @@ static int enter_networks(struct agx_op *op, struct agx_error **err)
     int r = m->last ? 0 : remove_all(m, true, err); /* a network in use cannot be removed */
 
     if (r == 0 && !m->last && m->ready)
-        r = agx_docker_ask(&m->step,
+        r = agx_docker_ask(&m->op,
                            &(struct agx_docker_question){
                                .request = { .method = "DELETE", .what = "remove network" },
                                .path = agx_docker_path("/networks/%s", m->ready),
                                .answered = on_removed },
                            err);
-    return agx_step_wait(&m->step, r, REMOVE_FENCE, err);
+    return agx_op_wait(&m->op, r, REMOVE_FENCE, err);
 }
 
 static int enter_pause(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);
 
-    agx_step_pause(&m->step, AGX_DOCKER_REMOVE_AGAIN_MS);
-    return agx_step_wait(&m->step, 0, REMOVE_LIST, err);
+    agx_op_pause(&m->op, AGX_DOCKER_REMOVE_AGAIN_MS);
+    return agx_op_wait(&m->op, 0, REMOVE_LIST, err);
 }
 
 static void on_unfenced(void *user, struct agx_error *error)
@@ -174,19 +174,19 @@ static void on_unfenced(void *user, struct agx_error *error)
     struct removal *m = user;
 
     m->fence_op = NULL;
-    agx_step_fail(&m->step, &error);
-    agx_step_arrive(&m->step);
+    agx_op_fail(&m->op, &error);
+    agx_op_arrive(&m->op);
 }
 
 /* Everything is gone except the rules; or something could not be removed. */
 static int enter_fence(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);
-    struct agx_docker *d = agx_docker_by(&m->step);
+    struct agx_docker *d = agx_docker_by(&m->op);
     int r = 0;
 
     if (m->last && m->rounds++ < AGX_DOCKER_REMOVE_ROUNDS)
-        return agx_step_wait(&m->step, 0, REMOVE_PAUSE, err);
+        return agx_op_wait(&m->op, 0, REMOVE_PAUSE, err);
     if (m->last) {
         *err = AGX_TAKE_PTR(m->last);
         r = -(int)(*err)->code;
@@ -197,25 +197,25 @@ static int enter_fence(struct agx_op *op, struct agx_error **err)
         if (r == 0)
             r = agx_fence_remove(d->fence, m->id, on_unfenced, m, &m->fence_op, err);
         if (r == 0)
-            agx_step_hold(&m->step);
+            agx_op_hold(&m->op);
     }
-    return agx_step_wait(&m->step, r, REMOVE_DONE, err);
+    return agx_op_wait(&m->op, r, REMOVE_DONE, err);
 }
 
-static void cancel_removal(struct agx_step *s)
+static void cancel_removal(struct agx_op *op)
 {
-    struct removal *m = removal_of(&s->op);
+    struct removal *m = removal_of(op);
 
     if (!m->fence_op)
         return;
     agx_fence_abandon(m->fence_op);
     m->fence_op = NULL;
-    agx_step_arrive(s);
+    agx_op_arrive(op);
 }
 
-static void removal_ended(struct agx_step *s, struct agx_error *error)
+static void removal_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct removal *m = removal_of(&s->op);
+    struct removal *m = removal_of(op);
 
     m->done(m->user, error);
     agx_docker_census_done(&m->found);
@@ -226,22 +226,24 @@ static void removal_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state removal_states[] = {
-    [REMOVE_LIST] = { "list", enter_list, agx_step_cancel },
-    [REMOVE_STOP] = { "stop", enter_stop, agx_step_cancel },
-    [REMOVE_CONTAINERS] = { "containers", enter_containers, agx_step_cancel },
-    [REMOVE_NETWORKS] = { "networks", enter_networks, agx_step_cancel },
-    [REMOVE_FENCE] = { "fence", enter_fence, agx_step_cancel },
-    [REMOVE_PAUSE] = { "pause", enter_pause, agx_step_cancel },
+    [REMOVE_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [REMOVE_STOP] = { "stop", enter_stop, agx_op_cancel_held },
+    [REMOVE_CONTAINERS] = { "containers", enter_containers, agx_op_cancel_held },
+    [REMOVE_NETWORKS] = { "networks", enter_networks, agx_op_cancel_held },
+    [REMOVE_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [REMOVE_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind removal_kind = {
-    .op = { "docker-remove", removal_states, AGX_ARRAY_LEN(removal_states), agx_step_finish },
-    .cancel = cancel_removal,
-    .ended = removal_ended,
+static const struct agx_op_kind removal_kind = {
+    .name = "docker-remove",
+    .states = removal_states,
+    .n_states = AGX_ARRAY_LEN(removal_states),
+    .cancel_held = cancel_removal,
+    .finish = removal_ended,
 };
 
-struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
-                                   agx_done_fn done, void *user)
+struct agx_op *agx_docker_remove(struct agx_docker *d, const struct agx_docker_removal *q,
+                                 agx_done_fn done, void *user)
 {
     struct removal *m = agx_new(struct removal);
 
@@ -251,8 +253,8 @@ struct agx_step *agx_docker_remove(struct agx_docker *d, const struct agx_docker
     m->grace_ms = q->grace_ms;
     m->done = done;
     m->user = user;
-    agx_step_start(&m->step, &removal_kind, &d->steps, m->id, q->deadline_ms);
-    return &m->step;
+    agx_op_start_in(&m->op, &removal_kind, &d->operations, m->id, q->deadline_ms);
+    return &m->op;
 }
 
 /* ---- delete ---- */
@@ -264,12 +266,12 @@ enum { DELETE_DONE = AGX_OP_DONE, DELETE_REMOVE, DELETE_SETTLE };
 
 struct delete_op {
     struct agx_task task;
-    struct agx_step *removal;
+    struct agx_op *removal;
 };
 
-static struct delete_op *delete_of(struct agx_step *s)
+static struct delete_op *delete_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(s), struct delete_op, task);
+    return container_of(agx_task_of(op), struct delete_op, task);
 }
 
 static void on_all_removed(void *user, struct agx_error *error)
@@ -277,57 +279,59 @@ static void on_all_removed(void *user, struct agx_error *error)
     struct delete_op *x = user;
 
     x->removal = NULL;
-    agx_step_fail(&x->task.step, &error);
-    agx_step_arrive(&x->task.step);
+    agx_op_fail(&x->task.op, &error);
+    agx_op_arrive(&x->task.op);
 }
 
 static int enter_remove(struct agx_op *op, struct agx_error **err)
 {
-    struct delete_op *x = delete_of(agx_step_of(op));
+    struct delete_op *x = delete_of(op);
     struct agx_task *t = &x->task;
 
-    agx_step_hold(&t->step);
+    agx_op_hold(&t->op);
     x->removal = agx_docker_remove(
-        agx_docker_by(&t->step),
+        agx_docker_by(&t->op),
         &(struct agx_docker_removal){ .sandbox_id = t->sandbox.id, .grace_ms = t->grace_ms },
         on_all_removed, x);
-    return agx_step_wait(&t->step, 0, DELETE_SETTLE, err);
+    return agx_op_wait(&t->op, 0, DELETE_SETTLE, err);
 }
 
 static int enter_settle(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_docker_task_settle(agx_task_of(agx_step_of(op)), DELETE_DONE);
+    return agx_docker_task_settle(agx_task_of(op), DELETE_DONE);
 }
 
-static void cancel_delete(struct agx_step *s)
+static void cancel_delete(struct agx_op *op)
 {
-    struct delete_op *x = delete_of(s);
+    struct delete_op *x = delete_of(op);
 
     if (x->removal)
-        agx_op_cancel(&x->removal->op, AGX_CANCELLED);
+        agx_op_cancel(x->removal, AGX_CANCELLED);
 }
 
-static void delete_ended(struct agx_step *s, struct agx_error *error)
+static void delete_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_task *t = agx_task_of(s);
+    struct agx_task *t = agx_task_of(op);
     struct agx_docker_box *box = agx_docker_box_of(t);
 
     agx_task_leave(t);
     if (!error && !t->base.backend->closing)
         agx_docker_box_drop(box);
-    agx_task_ended(s, error);
+    agx_task_ended(op, error);
 }
 
 static const struct agx_op_state delete_states[] = {
-    [DELETE_REMOVE] = { "remove", enter_remove, agx_step_cancel },
-    [DELETE_SETTLE] = { "settle", enter_settle, agx_step_cancel },
+    [DELETE_REMOVE] = { "remove", enter_remove, agx_op_cancel_held },
+    [DELETE_SETTLE] = { "settle", enter_settle, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind delete_kind = {
-    .op = { "docker-delete", delete_states, AGX_ARRAY_LEN(delete_states), agx_step_finish },
-    .cancel = cancel_delete,
-    .ended = delete_ended,
+static const struct agx_op_kind delete_kind = {
+    .name = "docker-delete",
+    .states = delete_states,
+    .n_states = AGX_ARRAY_LEN(delete_states),
+    .cancel_held = cancel_delete,
+    .finish = delete_ended,
 };
 
 const struct agx_docker_verb agx_docker_verb_delete = {

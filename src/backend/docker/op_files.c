@@ -33,9 +33,9 @@ static struct agx_str first_file(struct agx_str tar)
     return size <= tar.len ? (struct agx_str){ tar.ptr, size } : none;
 }
 
-static ssize_t read_tar(struct agx_step *s, void *buf, size_t size)
+static ssize_t read_tar(struct agx_op *op, void *buf, size_t size)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const struct agx_str left = agx_str_skip(agx_buf_peek(&up->tar), up->tar_at);
     const size_t n = AGX_MIN(left.len, size);
 
@@ -45,10 +45,10 @@ static ssize_t read_tar(struct agx_step *s, void *buf, size_t size)
     return (ssize_t)n;
 }
 
-static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_uploaded(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                         struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)tag;
     (void)answer;
@@ -56,13 +56,13 @@ static void on_uploaded(struct agx_step *s, size_t tag, const struct agx_docker_
     agx_tool_files_done(&up->shown.files);
     if (error)
         (void)agx_error_wrap(&error, -(int)error->code, "copy files of builtin tools");
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int upload(struct agx_docker_up *up, struct agx_error **err)
 {
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "PUT",
                          .what = "unpack",
@@ -78,7 +78,7 @@ static int upload(struct agx_docker_up *up, struct agx_error **err)
 static int pack(struct agx_docker_up *up, struct agx_str passwd, struct agx_error **err)
 {
     const struct agx_docker_image *image = &up->parts[0].image;
-    const char *user = agx_docker_exec_user(&agx_docker_by(&up->task.step)->maker, image);
+    const char *user = agx_docker_exec_user(&agx_docker_by(&up->task.op)->maker, image);
     const char *home_env = agx_tool_files_home_env(&up->task.sandbox.spec, &image->env);
     struct agx_tool_owner owner;
     int r = agx_tool_files_find_owner(user, passwd, home_env, &owner, err);
@@ -104,11 +104,11 @@ static int follow(struct agx_docker_up *up, size_t hops, const struct agx_docker
     return r < 0 ? r : 1;
 }
 
-/* An image without such a file only has numeric users. */
-static void on_passwd(struct agx_step *s, size_t hops, const struct agx_docker_answer *answer,
+/* An image without such a file has users by number. */
+static void on_passwd(struct agx_op *op, size_t hops, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     struct agx_str passwd = { 0 };
     int r = error ? 0 : follow(up, hops, answer, &error);
 
@@ -119,14 +119,14 @@ static void on_passwd(struct agx_step *s, size_t hops, const struct agx_docker_a
     up->tar_at = 0;
     if (r == 0 && !error && pack(up, passwd, &error) == 0)
         (void)!upload(up, &error);
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int ask_passwd(struct agx_docker_up *up, const char *path, size_t hops,
                       struct agx_error **err)
 {
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "GET", .what = "read the users of the image" },
             .path = agx_docker_path("/containers/%s/archive?path=%s", up->parts[0].id, path),

@@ -24,29 +24,28 @@ static void on_cleaned(void *user, struct agx_error *error)
     struct agx_docker_up *up = user;
 
     up->removal = NULL;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 /* A spare network that was taken is removed too, whether a container was made for it or not: the
  * engine may still be about to make one. */
 static void begin_removal(struct agx_docker_up *up, uint64_t deadline_ms, agx_done_fn done)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     const struct agx_docker_removal q = { .sandbox_id = up->task.sandbox.id,
                                           .network = agx_docker_ready_is(up->names.network)
                                                          ? up->names.network
                                                          : NULL,
                                           .deadline_ms = deadline_ms };
 
-    agx_step_hold(s);
-    up->removal = agx_docker_remove(agx_docker_by(s), &q, done, up);
+    agx_op_hold(op);
+    up->removal = agx_docker_remove(agx_docker_by(op), &q, done, up);
 }
 
 int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
     for (size_t i = 0; i < up->n_parts; i++) {
@@ -55,17 +54,17 @@ int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err)
         agx_error_freep(&up->parts[i].failed);
     }
     if (up->rounds > 0)
-        agx_step_pause(s, AGX_DOCKER_REMOVE_AGAIN_MS);
+        agx_op_pause(op, AGX_DOCKER_REMOVE_AGAIN_MS);
     agx_docker_after_cancel(up->box);
     begin_removal(up, 0, on_cleaned);
     up->copy = 0;
     up->reach_until_ms = 0;
     if (agx_docker_ready_is(up->names.network)) { /* the next round has another */
         agx_docker_names_done(&up->names);
-        r = agx_docker_names_init(&up->names, &agx_docker_by(s)->maker, &up->task.sandbox, err);
+        r = agx_docker_names_init(&up->names, &agx_docker_by(op)->maker, &up->task.sandbox, err);
     }
     up->net = (struct agx_docker_net){ 0 };
-    return agx_step_wait(s, r, UP_NAMES, err);
+    return agx_op_wait(op, r, UP_NAMES, err);
 }
 
 /* The engine's messages when an earlier request has made, or removed, something in the meantime. */
@@ -91,13 +90,13 @@ bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error)
     up->rounds++;
     up->makes = true;
     agx_error_freep(error);
-    up->task.step.then = UP_CLEAN;
+    up->task.op.then = UP_CLEAN;
     return true;
 }
 
 bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     char text[AGX_FAILURE_TEXT_MAX];
 
     if (!*error || up->rounds >= AGX_DOCKER_MAKE_ROUNDS ||
@@ -105,11 +104,11 @@ bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error
         return false;
     agx_error_freep(error);
     if (up->rounds++ > 0)
-        agx_step_pause(s, AGX_DOCKER_REMOVE_AGAIN_MS);
-    agx_step_hold(s);
+        agx_op_pause(op, AGX_DOCKER_REMOVE_AGAIN_MS);
+    agx_op_hold(op);
     up->removal =
-        agx_docker_twins_remove(agx_docker_by(s), up->task.sandbox.id, &up->task, on_cleaned, up);
-    s->then = UP_FENCE;
+        agx_docker_twins_remove(agx_docker_by(op), up->task.sandbox.id, &up->task, on_cleaned, up);
+    op->then = UP_FENCE;
     return true;
 }
 
@@ -123,17 +122,17 @@ static bool is_overlap(const struct agx_error *error)
     return error && strstr(agx_error_format(error, text, sizeof(text)), "overlaps");
 }
 
-/* There is a network of that name: ours, from an interrupted create, or a foreign one. */
-static void on_other_network(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+/* A network of that name: ours, of a create that was cut off, or somebody else's. */
+static void on_other_network(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                              struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     struct agx_docker_tag of;
 
     (void)tag;
     if (agx_docker_up_again(up, &error))
         return;
-    if (!error && (!agx_docker_labels_read(&agx_docker_by(s)->maker,
+    if (!error && (!agx_docker_labels_read(&agx_docker_by(op)->maker,
                                            json_object_get(answer->json, "Labels"), &of) ||
                    strcmp(of.sandbox_id, up->task.sandbox.id) != 0))
         (void)agx_error_set(&error, AGX_ALREADY_EXISTS,
@@ -143,7 +142,7 @@ static void on_other_network(struct agx_step *s, size_t tag, const struct agx_do
         (void)!agx_docker_net_parse(&up->net, answer->json, &error);
     if (!error)
         agx_docker_up_fence(up);
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static void look_at_network(struct agx_docker_up *up)
@@ -151,31 +150,31 @@ static void look_at_network(struct agx_docker_up *up)
     struct agx_error *error = NULL;
 
     (void)!agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){ .request = { .method = "GET", .what = "look at a network" },
                                        .path = agx_docker_path("/networks/%s", up->names.network),
                                        .answered = on_other_network },
         &error);
-    agx_step_fail(&up->task.step, &error);
+    agx_op_fail(&up->task.op, &error);
 }
 
-static void on_network_made(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_network_made(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                             struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)tag;
     (void)answer;
-    if (is_overlap(error) && agx_docker_by(s)->has_pool && ++up->net_tries < AGX_DOCKER_NET_TRIES &&
-        !s->op.error) {
+    if (is_overlap(error) && agx_docker_by(op)->has_pool &&
+        ++up->net_tries < AGX_DOCKER_NET_TRIES && !op->error) {
         agx_error_free(error);
         agx_docker_up_make_network(up);
     } else if (error && error->code == AGX_ALREADY_EXISTS) {
         agx_error_free(error);
         look_at_network(up);
     } else if (error) {
-        agx_step_fail(s, &error);
-    } else if (!agx_docker_by(s)->has_pool) {
+        agx_op_fail(op, &error);
+    } else if (!agx_docker_by(op)->has_pool) {
         look_at_network(up);
     } else {
         agx_docker_up_fence(up);
@@ -184,21 +183,21 @@ static void on_network_made(struct agx_step *s, size_t tag, const struct agx_doc
 
 static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     _cleanup_json_ json_t *body = NULL;
     char subnet[AGX_SUBNET_TEXT];
-    int r = agx_docker_net_plan(agx_docker_by(s), &up->net, subnet, err);
+    int r = agx_docker_net_plan(agx_docker_by(op), &up->net, subnet, err);
 
     if (agx_docker_ready_is(up->names.network)) /* of a resume: a spare that it used was pruned */
         (void)snprintf(up->net.name, sizeof(up->net.name), "%s", up->names.network);
     if (r == 0)
-        r = agx_docker_body_network(&agx_docker_by(s)->maker, &up->task.sandbox, up->names.network,
-                                    agx_docker_by(s)->has_pool ? subnet : NULL, up->net.bridge,
+        r = agx_docker_body_network(&agx_docker_by(op)->maker, &up->task.sandbox, up->names.network,
+                                    agx_docker_by(op)->has_pool ? subnet : NULL, up->net.bridge,
                                     up->egress, &body, err);
     if (r < 0)
         return r;
     return agx_docker_ask(
-        s,
+        op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = "make the sandbox's network", .body = body },
             .path = agx_docker_path("/networks/create"),
@@ -211,7 +210,7 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
 static int get_network(struct agx_docker_up *up, struct agx_error **err)
 {
     if (up->task.sandbox.spec.network == AGX_NETWORK_NAT &&
-        agx_docker_ready_take(agx_docker_by(&up->task.step), &up->net))
+        agx_docker_ready_take(agx_docker_by(&up->task.op), &up->net))
         return agx_text_set(&up->names.network, up->net.name, err);
     return ask_for_network(up, err);
 }
@@ -221,7 +220,7 @@ void agx_docker_up_make_network(struct agx_docker_up *up)
     struct agx_error *error = NULL;
 
     (void)!ask_for_network(up, &error);
-    agx_step_fail(&up->task.step, &error);
+    agx_op_fail(&up->task.op, &error);
 }
 
 /* ---- containers ---- */
@@ -231,23 +230,23 @@ static const char *part_name(const struct agx_docker_up *up, size_t part)
     return part == 0 ? up->names.primary : up->names.companions[part - 1];
 }
 
-/* Its name is taken: by a foreign container, which stays; or by one of an earlier create, which the
- * engine may still be making. */
-static void on_other_container(struct agx_step *s, size_t part,
+/* Its name is taken: by something foreign, which stays; or by what a create before this one left,
+ * maybe one that the engine has not even finished. */
+static void on_other_container(struct agx_op *op, size_t part,
                                const struct agx_docker_answer *answer, struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const json_t *config = error ? NULL : json_object_get(answer->json, "Config");
     const bool gone = error && error->code == AGX_NOT_FOUND;
     struct agx_docker_tag tag;
 
     if (gone || (!error &&
-                 agx_docker_labels_read(&agx_docker_by(s)->maker, json_object_get(config, "Labels"),
-                                        &tag) &&
+                 agx_docker_labels_read(&agx_docker_by(op)->maker,
+                                        json_object_get(config, "Labels"), &tag) &&
                  strcmp(tag.sandbox_id, up->task.sandbox.id) == 0)) {
         agx_error_freep(&error);
         if (up->rounds++ < AGX_DOCKER_MAKE_ROUNDS)
-            s->then = UP_CLEAN;
+            op->then = UP_CLEAN;
         else
             (void)agx_error_set(&error, AGX_UNAVAILABLE, "the name '%s' does not become free",
                                 part_name(up, part));
@@ -256,30 +255,30 @@ static void on_other_container(struct agx_step *s, size_t part,
                             "the name '%s' is taken by a container that is not ours",
                             part_name(up, part));
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static void look_at_container(struct agx_docker_up *up, size_t part)
 {
     struct agx_error *error = NULL;
 
-    (void)!agx_docker_ask(&up->task.step,
+    (void)!agx_docker_ask(&up->task.op,
                           &(struct agx_docker_question){
                               .request = { .method = "GET", .what = "look at a container" },
                               .path = agx_docker_path("/containers/%s/json", part_name(up, part)),
                               .answered = on_other_container,
                               .tag = part },
                           &error);
-    agx_step_fail(&up->task.step, &error);
+    agx_op_fail(&up->task.op, &error);
 }
 
-static void on_container_made(struct agx_step *s, size_t part,
+static void on_container_made(struct agx_op *op, size_t part,
                               const struct agx_docker_answer *answer, struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const char *id = error ? NULL : json_string_value(json_object_get(answer->json, "Id"));
 
-    if (error && error->code == AGX_ALREADY_EXISTS && !s->op.error) {
+    if (error && error->code == AGX_ALREADY_EXISTS && !op->error) {
         agx_error_free(error);
         look_at_container(up, part);
         return;
@@ -296,7 +295,7 @@ static void on_container_made(struct agx_step *s, size_t part,
 static int part_body(struct agx_docker_up *up, size_t part, const struct agx_docker_image *image,
                      json_t **ret_body, struct agx_error **err)
 {
-    const struct agx_docker *d = agx_docker_by(&up->task.step);
+    const struct agx_docker *d = agx_docker_by(&up->task.op);
     const struct agx_sandbox *sb = &up->task.sandbox;
     const struct agx_docker_frame frame = {
         .maker = &d->maker,
@@ -336,7 +335,7 @@ static void make_container(struct agx_docker_up *up, size_t part)
                    agx_docker_part_title(up, part, title, sizeof(title)));
     if (r == 0)
         r = agx_docker_ask(
-            &up->task.step,
+            &up->task.op,
             &(struct agx_docker_question){
                 .request = { .method = "POST", .what = what, .body = body },
                 .path = agx_docker_path("/containers/create?name=%s", part_name(up, part)),
@@ -351,22 +350,22 @@ static void make_container(struct agx_docker_up *up, size_t part)
 static void on_planned(void *user, struct agx_shown *shown, struct agx_error *error)
 {
     struct agx_docker_up *up = user;
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
 
     up->plan = NULL;
     up->shown = *shown;
     *shown = (struct agx_shown){ 0 };
-    if (!error && !s->op.error)
+    if (!error && !op->error)
         make_container(up, 0);
-    agx_step_fail(s, &error);
-    agx_step_arrive(s);
+    agx_op_fail(op, &error);
+    agx_op_arrive(op);
 }
 
 /* The user that writes to mounts: for an image of agents-sandbox, the one that its entrypoint
  * makes. */
 static void plan_primary(struct agx_docker_up *up)
 {
-    const struct agx_docker *d = agx_docker_by(&up->task.step);
+    const struct agx_docker *d = agx_docker_by(&up->task.op);
     struct agx_error *error = NULL;
     char owner[32];
     int r;
@@ -378,15 +377,15 @@ static void plan_primary(struct agx_docker_up *up)
                                         : agx_docker_exec_user(&d->maker, &up->parts[0].image),
                         true, on_planned, up, &up->plan, &error);
     if (r == 0)
-        agx_step_hold(&up->task.step);
-    agx_step_fail(&up->task.step, &error);
+        agx_op_hold(&up->task.op);
+    agx_op_fail(&up->task.op, &error);
 }
 
 static void on_image(void *user, struct agx_docker_image *image, struct agx_error *error)
 {
     struct agx_docker_part *p = user;
     struct agx_docker_up *up = p->up;
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     const size_t part = (size_t)(p - up->parts);
 
     p->want = NULL;
@@ -395,14 +394,14 @@ static void on_image(void *user, struct agx_docker_image *image, struct agx_erro
         p->image = *image;
         agx_docker_image_init(image);
     }
-    if (!error && !s->op.error) {
+    if (!error && !op->error) {
         if (part == 0 && agx_shown_is_needed(&up->task.sandbox.spec))
             plan_primary(up);
         else
             make_container(up, part);
     }
-    agx_step_fail(s, &error); /* also for a companion */
-    agx_step_arrive(s);
+    agx_op_fail(op, &error); /* of a companion too */
+    agx_op_arrive(op);
 }
 
 static void on_progress(void *user, const struct agx_pull *pull)
@@ -417,8 +416,7 @@ static const struct agx_docker_ensure_ops ensure_ops = { on_progress, on_image }
 
 int agx_docker_up_enter_make(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const struct agx_spec *spec = &up->task.sandbox.spec;
     int r = 0;
 
@@ -428,13 +426,13 @@ int agx_docker_up_enter_make(struct agx_op *op, struct agx_error **err)
         struct agx_docker_part *p = &up->parts[i];
 
         p->up = up;
-        r = agx_docker_ensure(agx_docker_by(s)->puller,
+        r = agx_docker_ensure(agx_docker_by(op)->puller,
                               i == 0 ? spec->image : spec->companions[i - 1].image, &ensure_ops, p,
                               &p->want, err);
         if (r == 0)
-            agx_step_hold(s);
+            agx_op_hold(op);
     }
-    return agx_step_wait(s, r, UP_STAT, err);
+    return agx_op_wait(op, r, UP_STAT, err);
 }
 
 /* ---- the undoing ---- */
@@ -448,12 +446,12 @@ static void on_undone(void *user, struct agx_error *error)
                 AGX_F_ERR(error));
     agx_error_free(error); /* a delete removes what is left */
     up->removal = NULL;
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }
 
 void agx_docker_up_unmake(struct agx_docker_up *up)
 {
-    const struct agx_error *error = up->task.step.op.error;
+    const struct agx_error *error = up->task.op.error;
     const bool cancelled = error && error->code == AGX_CANCELLED;
 
     begin_removal(up, cancelled ? AGX_DOCKER_UNDO_CANCELLED_MS : AGX_DOCKER_UNDO_MS, on_undone);
@@ -461,19 +459,19 @@ void agx_docker_up_unmake(struct agx_docker_up *up)
 
 void agx_docker_up_cancel_make(struct agx_docker_up *up)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
 
     for (size_t i = 0; i < up->n_parts; i++) {
         if (!up->parts[i].want)
             continue;
         agx_docker_ensure_cancel(AGX_TAKE_PTR(up->parts[i].want));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     up->copies = agx_copies_close(up->copies);
     if (up->plan) {
         agx_shown_abandon(AGX_TAKE_PTR(up->plan));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (up->removal)
-        agx_op_cancel(&up->removal->op, AGX_CANCELLED);
+        agx_op_cancel(up->removal, AGX_CANCELLED);
 }

@@ -31,7 +31,7 @@ static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 {
     _cleanup_(agx_words_done) struct agx_words entries = { 0 };
     struct agx_docker_up *up = user;
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     struct agx_error *error = NULL;
     int r = 0;
 
@@ -41,8 +41,8 @@ static void on_resolved(void *user, const struct agx_egress *list, size_t n)
         (void)!extend(&up->egress, &entries, &error);
     up->resolve = agx_resolve_stop(up->resolve);
     up->resolved = true;
-    agx_step_fail(s, &error);
-    agx_step_arrive(s);
+    agx_op_fail(op, &error);
+    agx_op_arrive(op);
 }
 
 static bool has_names(const struct agx_egress *list, size_t n)
@@ -56,23 +56,22 @@ static bool has_names(const struct agx_egress *list, size_t n)
 
 int agx_docker_up_enter_names(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     _cleanup_free_ struct agx_egress *list = NULL;
     size_t n = 0;
     int r = 0;
 
-    if (up->egress && agx_docker_by(s)->resolver && !up->resolved) {
+    if (up->egress && agx_docker_by(op)->resolver && !up->resolved) {
         list = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*list));
         r = agx_docker_egress_parse(up->egress, list, &n, err);
     }
     if (r == 0 && has_names(list, n)) {
-        r = agx_resolve_start(agx_docker_by(s)->resolver, list, n, on_resolved, up, &up->resolve,
+        r = agx_resolve_start(agx_docker_by(op)->resolver, list, n, on_resolved, up, &up->resolve,
                               err);
         if (r == 0)
-            agx_step_hold(s);
+            agx_op_hold(op);
     }
-    return agx_step_wait(s, r, UP_MAKE, err);
+    return agx_op_wait(op, r, UP_MAKE, err);
 }
 
 void agx_docker_up_cancel_names(struct agx_docker_up *up)
@@ -80,5 +79,5 @@ void agx_docker_up_cancel_names(struct agx_docker_up *up)
     if (!up->resolve)
         return;
     up->resolve = agx_resolve_stop(up->resolve);
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }

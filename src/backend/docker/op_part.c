@@ -69,7 +69,7 @@ void agx_docker_part_fail(struct agx_docker_up *up, size_t part, struct agx_erro
     if (!clarify(&error) && part == 0 && up->makes && up->task.sandbox.spec.ports_len > 0)
         name_ports(&up->task.sandbox.spec, &error);
     if (part == 0)
-        agx_step_fail(&up->task.step, &error);
+        agx_op_fail(&up->task.op, &error);
     else
         agx_error_propagate(&up->parts[part].failed, &error);
 }

@@ -8,12 +8,12 @@
 
 #include "base/banned.h"
 
-static void on_joined(struct agx_step *s, size_t part, const struct agx_docker_answer *answer,
+static void on_joined(struct agx_op *op, size_t part, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
     (void)answer;
     if (error)
-        agx_docker_part_fail(agx_docker_up_of(s), part, error);
+        agx_docker_part_fail(agx_docker_up_of(op), part, error);
 }
 
 /* A companion is known by its name there. */
@@ -28,7 +28,7 @@ static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
     if (!body)
         return agx_error_no_memory(err);
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = "connect with the network", .body = body },
             .path = agx_docker_path("/networks/%s/connect", up->names.network),
@@ -37,15 +37,15 @@ static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
         err);
 }
 
-/* An error because it was not in such a network does not matter. */
-static void on_left(struct agx_step *s, size_t part, const struct agx_docker_answer *answer,
+/* That it was in no such network is no matter. */
+static void on_left(struct agx_op *op, size_t part, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)answer;
     agx_error_freep(&error);
-    if (!s->op.error && join(up, part, &error) < 0)
+    if (!op->error && join(up, part, &error) < 0)
         agx_docker_part_fail(up, part, error);
 }
 
@@ -57,7 +57,7 @@ static int leave(struct agx_docker_up *up, size_t part, struct agx_error **err)
     if (!body)
         return agx_error_no_memory(err);
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = "disconnect from the network", .body = body },
             .path = agx_docker_path("/networks/%s/disconnect", up->names.network),
@@ -68,13 +68,12 @@ static int leave(struct agx_docker_up *up, size_t part, struct agx_error **err)
 
 int agx_docker_up_enter_rejoin(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < up->n_parts; i++) {
         if (up->parts[i].id)
             r = leave(up, i, err);
     }
-    return agx_step_wait(s, r, UP_START, err);
+    return agx_op_wait(op, r, UP_START, err);
 }

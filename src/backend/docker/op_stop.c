@@ -16,38 +16,38 @@ struct stop_op {
 
 static struct stop_op *stop_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(agx_step_of(op)), struct stop_op, task);
+    return container_of(agx_task_of(op), struct stop_op, task);
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
-    struct stop_op *x = stop_of(&s->op);
+    struct stop_op *x = stop_of(op);
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&x->found, agx_docker_by(s), answer->json, &error);
+        (void)!agx_docker_census_add(&x->found, agx_docker_by(op), answer->json, &error);
     if (!error && !agx_docker_census_primary(&x->found) && x->task.verb == AGX_DO_STOP)
         (void)agx_error_set(&error, AGX_NOT_FOUND, "there is no sandbox '%s'", x->task.sandbox.id);
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
     struct stop_op *x = stop_of(op);
-    int r = agx_docker_census_ask(&x->task.step, x->task.sandbox.id, false, on_listed, err);
+    int r = agx_docker_census_ask(&x->task.op, x->task.sandbox.id, false, on_listed, err);
 
-    return agx_step_wait(&x->task.step, r, STOP_STOP, err);
+    return agx_op_wait(&x->task.op, r, STOP_STOP, err);
 }
 
-static void on_stopped(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_stopped(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
     (void)tag;
     (void)answer;
     if (error && error->code == AGX_NOT_FOUND)
         agx_error_freep(&error); /* removed meanwhile: it does not run */
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 /* In parallel, even containers that are stopped: one may be about to restart by itself. */
@@ -62,7 +62,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
 
         if (f->status == AGX_DOCKER_CREATED)
             continue;
-        r = agx_docker_ask(&x->task.step,
+        r = agx_docker_ask(&x->task.op,
                            &(struct agx_docker_question){
                                .request = { .method = "POST",
                                             .what = "stop container",
@@ -72,22 +72,22 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
                                .answered = on_stopped },
                            err);
     }
-    return agx_step_wait(&x->task.step, r, STOP_SETTLE, err);
+    return agx_op_wait(&x->task.op, r, STOP_SETTLE, err);
 }
 
 static int enter_settle(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_docker_task_settle(agx_task_of(agx_step_of(op)), STOP_DONE);
+    return agx_docker_task_settle(agx_task_of(op), STOP_DONE);
 }
 
-static void stop_ended(struct agx_step *s, struct agx_error *error)
+static void stop_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_docker_box *box = agx_docker_box_of(agx_task_of(s));
+    struct agx_docker_box *box = agx_docker_box_of(agx_task_of(op));
 
-    if (!error && box->state != AGX_DOCKER_BOX_DOWN && !agx_docker_by(s)->base.closing)
+    if (!error && box->state != AGX_DOCKER_BOX_DOWN && !agx_docker_by(op)->base.closing)
         agx_docker_box_down(box, NULL);
-    agx_task_ended(s, error);
+    agx_task_ended(op, error);
 }
 
 static void stop_free(struct agx_task *t)
@@ -96,14 +96,16 @@ static void stop_free(struct agx_task *t)
 }
 
 static const struct agx_op_state stop_states[] = {
-    [STOP_LIST] = { "list", enter_list, agx_step_cancel },
-    [STOP_STOP] = { "stop", enter_stop, agx_step_cancel },
-    [STOP_SETTLE] = { "settle", enter_settle, agx_step_cancel },
+    [STOP_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [STOP_STOP] = { "stop", enter_stop, agx_op_cancel_held },
+    [STOP_SETTLE] = { "settle", enter_settle, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind stop_kind = {
-    .op = { "docker-stop", stop_states, AGX_ARRAY_LEN(stop_states), agx_step_finish },
-    .ended = stop_ended,
+static const struct agx_op_kind stop_kind = {
+    .name = "docker-stop",
+    .states = stop_states,
+    .n_states = AGX_ARRAY_LEN(stop_states),
+    .finish = stop_ended,
 };
 
 const struct agx_docker_verb agx_docker_verb_stop = {

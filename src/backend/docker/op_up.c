@@ -15,7 +15,7 @@ static void tell_companion(struct agx_docker_up *up, size_t part, struct agx_err
     const struct agx_task *t = &up->task;
 
     if (t->abandoned || !t->hooks.companion || t->verb == AGX_DO_REVIVE ||
-        agx_docker_by(&t->step)->base.closing)
+        agx_docker_by(&t->op)->base.closing)
         agx_error_free(error);
     else
         t->hooks.companion(t->user, part - 1, error);
@@ -64,38 +64,37 @@ static unsigned after_scan(struct agx_docker_up *up, struct agx_error **err)
     return up->found.len > 0 ? UP_CLEAN : UP_NAMES;
 }
 
-static void on_scanned(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_scanned(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const struct agx_task *t = &up->task;
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&up->found, agx_docker_by(s), answer->json, &error);
+        (void)!agx_docker_census_add(&up->found, agx_docker_by(op), answer->json, &error);
     if (!error)
-        s->then = after_scan(up, &error);
-    agx_step_fail(s, &error);
-    if (!s->op.error && t->verb == AGX_DO_CREATE && t->hooks.begun && !t->abandoned)
+        op->then = after_scan(up, &error);
+    agx_op_fail(op, &error);
+    if (!op->error && t->verb == AGX_DO_CREATE && t->hooks.begun && !t->abandoned)
         t->hooks.begun(t->user);
 }
 
 static int enter_scan(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const struct agx_sandbox *sb = &up->task.sandbox;
-    int r = agx_docker_names_init(&up->names, &agx_docker_by(s)->maker, sb, err);
+    int r = agx_docker_names_init(&up->names, &agx_docker_by(op)->maker, sb, err);
 
     up->n_parts = sb->spec.companions_len + 1;
     up->parts = agx_alloc(up->n_parts * sizeof(*up->parts));
     if (r == 0)
-        r = agx_docker_check_isolation(agx_docker_by(s), &sb->spec, err);
+        r = agx_docker_check_isolation(agx_docker_by(op), &sb->spec, err);
     if (r == 0)
         r = agx_docker_egress_text(&sb->spec, &up->egress, err);
     if (r == 0)
-        r = agx_docker_census_ask(s, sb->id, false, on_scanned, err);
-    return agx_step_wait(s, r, UP_DONE, err);
+        r = agx_docker_census_ask(op, sb->id, false, on_scanned, err);
+    return agx_op_wait(op, r, UP_DONE, err);
 }
 
 /* ---- fence ---- */
@@ -105,21 +104,21 @@ static void on_fenced(void *user, struct agx_error *error)
     struct agx_docker_up *up = user;
 
     up->fencing = NULL;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 void agx_docker_up_fence(struct agx_docker_up *up)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
     struct agx_error *error = NULL;
     const char *key = agx_docker_net_key(&up->net, up->task.sandbox.id);
-    int r = agx_docker_fence_put(agx_docker_by(s), key, &up->net, up->egress, on_fenced, up,
+    int r = agx_docker_fence_put(agx_docker_by(op), key, &up->net, up->egress, on_fenced, up,
                                  &up->fencing, &error);
 
     if (r == 0)
-        agx_step_hold(s);
-    agx_step_fail(s, &error);
+        agx_op_hold(op);
+    agx_op_fail(op, &error);
 }
 
 /* The network's list also has the addresses that are in the sandbox's hosts file. */
@@ -129,7 +128,7 @@ static int take_list(struct agx_docker_up *up, const json_t *network, struct agx
     char *list;
 
     if (!up->egress ||
-        !agx_docker_labels_read(&agx_docker_by(&up->task.step)->maker,
+        !agx_docker_labels_read(&agx_docker_by(&up->task.op)->maker,
                                 json_object_get(network, "Labels"), &of) ||
         !of.egress)
         return 0;
@@ -141,10 +140,10 @@ static int take_list(struct agx_docker_up *up, const json_t *network, struct agx
     return 0;
 }
 
-static void on_network(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_network(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)tag;
     if (agx_docker_up_part_twins(up, &error))
@@ -152,44 +151,43 @@ static void on_network(struct agx_step *s, size_t tag, const struct agx_docker_a
     if (error && error->code == AGX_NOT_FOUND) { /* prune removes the networks of stopped
                                                   * containers */
         agx_error_freep(&error);
-        s->then = UP_REJOIN;
+        op->then = UP_REJOIN;
         agx_docker_up_make_network(up);
         return;
     }
-    if (!error && !agx_docker_by(s)->fence)
-        return; /* it exists, which is all that was needed */
+    if (!error && !agx_docker_by(op)->fence)
+        return; /* it is there, and that was all */
     if (!error)
         (void)!agx_docker_net_parse(&up->net, answer->json, &error);
     if (!error)
         (void)!take_list(up, answer->json, &error);
     if (!error)
         agx_docker_up_fence(up);
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_fence(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
     if (up->task.sandbox.spec.network != AGX_NETWORK_NONE)
         r = agx_docker_ask(
-            s,
+            op,
             &(struct agx_docker_question){
                 .request = { .method = "GET", .what = "look at the sandbox's network" },
                 .path = agx_docker_path("/networks/%s", up->names.network),
                 .answered = on_network },
             err);
-    return agx_step_wait(s, r, UP_START, err);
+    return agx_op_wait(op, r, UP_START, err);
 }
 
 /* ---- start ---- */
 
-static void on_started(struct agx_step *s, size_t part, const struct agx_docker_answer *answer,
+static void on_started(struct agx_op *op, size_t part, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)answer;
     if (error && !agx_docker_up_again(up, &error))
@@ -207,7 +205,7 @@ static int start_part(struct agx_docker_up *up, size_t part, struct agx_error **
     (void)snprintf(what, sizeof(what), "%s %s", verb,
                    agx_docker_part_title(up, part, title, sizeof(title)));
     return agx_docker_ask(
-        &up->task.step,
+        &up->task.op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = what, .deadline_ms = AGX_DOCKER_START_MS },
             .path = agx_docker_path("/containers/%s/%s", p->id, verb),
@@ -219,8 +217,7 @@ static int start_part(struct agx_docker_up *up, size_t part, struct agx_error **
 /* All in parallel. */
 static int enter_start(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
     /* Messages of an init from before this start are ignored from here on. */
@@ -228,7 +225,7 @@ static int enter_start(struct agx_op *op, struct agx_error **err)
         agx_docker_box_down(up->box, NULL);
     for (size_t i = 0; r == 0 && i < up->n_parts; i++)
         r = start_part(up, i, err);
-    return agx_step_wait(s, r, UP_REACH, err);
+    return agx_op_wait(op, r, UP_REACH, err);
 }
 
 /* ---- reach ---- */
@@ -265,13 +262,13 @@ static struct agx_error *ended_at_once(const struct agx_docker_up *up, const jso
 static bool may_change(const struct agx_docker_up *up, enum agx_docker_status status, int r)
 {
     return (status == AGX_DOCKER_RESTARTING || r == -AGX_NOT_FOUND) &&
-           uv_now(agx_loop_uv(agx_docker_by(&up->task.step)->base.loop)) < up->reach_until_ms;
+           uv_now(agx_loop_uv(agx_docker_by(&up->task.op)->base.loop)) < up->reach_until_ms;
 }
 
-static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_inspected(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                          struct agx_error *error)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     const json_t *state = error ? NULL : json_object_get(answer->json, "State");
     const char *text = json_string_value(json_object_get(state, "Status"));
     enum agx_docker_status status = agx_docker_status_parse(text);
@@ -282,8 +279,8 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
         return;
     if (up->box->comparing) { /* it reports why it ends */
         agx_error_freep(&error);
-        agx_step_pause(s, AGX_DOCKER_READY_MS);
-        s->then = UP_REACH;
+        agx_op_pause(op, AGX_DOCKER_READY_MS);
+        op->then = UP_REACH;
         return;
     }
     if (!error && (status == AGX_DOCKER_EXITED || status == AGX_DOCKER_DEAD))
@@ -292,22 +289,21 @@ static void on_inspected(struct agx_step *s, size_t tag, const struct agx_docker
         r = agx_docker_box_use(up->box, answer->json, &error);
     if (may_change(up, status, r)) {
         agx_error_freep(&error);
-        agx_step_pause(s, AGX_DOCKER_REACH_MS);
-        s->then = UP_REACH;
+        agx_op_pause(op, AGX_DOCKER_REACH_MS);
+        op->then = UP_REACH;
     } else if (!error && up->box->state == AGX_DOCKER_BOX_UP &&
                !agx_attend_is_ready(up->box->attend)) {
-        agx_step_pause(s, AGX_DOCKER_READY_MS); /* woken by `heard` */
-        s->then = UP_REACH;
+        agx_op_pause(op, AGX_DOCKER_READY_MS); /* woken by `heard` */
+        op->then = UP_REACH;
     }
-    agx_step_fail(s, &error);
+    agx_op_fail(op, &error);
 }
 
 /* Until init answers, the primary is inspected periodically: it may have ended. */
 static int enter_reach(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
-    const uint64_t now_ms = uv_now(agx_loop_uv(agx_docker_by(s)->base.loop));
+    struct agx_docker_up *up = agx_docker_up_of(op);
+    const uint64_t now_ms = uv_now(agx_loop_uv(agx_docker_by(op)->base.loop));
     int r = 0;
 
     if (up->reach_until_ms == 0)
@@ -315,7 +311,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     if (up->box->state == AGX_DOCKER_BOX_UP && agx_attend_is_ready(up->box->attend)) {
         if (up->looked || !up->box->held) {
             tell_companions(up);
-            return agx_step_wait(s, 0, UP_DONE, err);
+            return agx_op_wait(op, 0, UP_DONE, err);
         }
         up->looked = true; /* it may end at once */
     }
@@ -326,34 +322,34 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "init of sandbox '%s' does not answer",
                           up->task.sandbox.id);
     else if (up->box->comparing)
-        agx_step_pause(s, up->reach_until_ms - now_ms); /* woken by `heard` */
+        agx_op_pause(op, up->reach_until_ms - now_ms); /* woken by `heard` */
     else
-        r = agx_docker_ask(s,
+        r = agx_docker_ask(op,
                            &(struct agx_docker_question){
                                .request = { .method = "GET", .what = "look at the sandbox" },
                                .path = agx_docker_path("/containers/%s/json", up->parts[0].id),
                                .answered = on_inspected },
                            err);
-    return agx_step_wait(s, r, UP_REACH, err);
+    return agx_op_wait(op, r, UP_REACH, err);
 }
 
 /* Init answers, or has ended: look again. */
 static void up_heard(struct agx_task *t, struct agx_error *error)
 {
     agx_error_free(error);
-    if (t->step.op.state == UP_REACH)
-        agx_step_wake(&t->step);
+    if (t->op.state == UP_REACH)
+        agx_op_wake(&t->op);
 }
 
 /* ---- the whole ---- */
 
-static void cancel_up(struct agx_step *s)
+static void cancel_up(struct agx_op *op)
 {
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
 
     if (up->fencing) {
         agx_docker_fence_abandon(AGX_TAKE_PTR(up->fencing));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     agx_docker_up_cancel_names(up);
     agx_docker_up_cancel_make(up);
@@ -388,10 +384,10 @@ static void up_free(struct agx_task *t)
 
 /* ---- a resume that failed ---- */
 
-static void on_quiet(struct agx_step *s, size_t part, const struct agx_docker_answer *answer,
+static void on_quiet(struct agx_op *op, size_t part, const struct agx_docker_answer *answer,
                      struct agx_error *error)
 {
-    (void)s;
+    (void)op;
     (void)part;
     (void)answer;
     agx_error_free(error); /* the resume's own failure is reported */
@@ -407,7 +403,7 @@ static int stop_started(struct agx_docker_up *up, struct agx_error **err)
 
         if (!p->id || agx_docker_status_runs(p->status))
             continue;
-        r = agx_docker_ask(&up->task.step,
+        r = agx_docker_ask(&up->task.op,
                            &(struct agx_docker_question){
                                .request = { .method = "POST", .what = "stop container" },
                                .path = agx_docker_path("/containers/%s/stop?t=%u", p->id, 1U),
@@ -419,37 +415,38 @@ static int stop_started(struct agx_docker_up *up, struct agx_error **err)
 
 static int enter_undo(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_up *up = agx_docker_up_of(s);
+    struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
 
-    if (agx_docker_by(s)->base.closing)
-        return agx_step_wait(s, 0, UP_DONE, err);
+    if (agx_docker_by(op)->base.closing)
+        return agx_op_wait(op, 0, UP_DONE, err);
     if (up->makes)
         agx_docker_up_unmake(up);
     else if (up->task.verb == AGX_DO_RESUME)
         r = stop_started(up, err);
-    return agx_step_wait(s, r, UP_DONE, err);
+    return agx_op_wait(op, r, UP_DONE, err);
 }
 
 static const struct agx_op_state up_states[] = {
-    [UP_SCAN] = { "scan", enter_scan, agx_step_cancel },
-    [UP_CLEAN] = { "clean", agx_docker_up_enter_clean, agx_step_cancel },
-    [UP_NAMES] = { "names", agx_docker_up_enter_names, agx_step_cancel },
-    [UP_MAKE] = { "make", agx_docker_up_enter_make, agx_step_cancel, UP_UNDO },
-    [UP_STAT] = { "stat", agx_docker_up_enter_stat, agx_step_cancel, UP_UNDO },
-    [UP_UPLOAD] = { "upload", agx_docker_up_enter_upload, agx_step_cancel, UP_UNDO },
-    [UP_FENCE] = { "fence", enter_fence, agx_step_cancel },
-    [UP_REJOIN] = { "rejoin", agx_docker_up_enter_rejoin, agx_step_cancel },
-    [UP_START] = { "start", enter_start, agx_step_cancel, UP_UNDO },
-    [UP_REACH] = { "reach", enter_reach, agx_step_cancel, UP_UNDO },
-    [UP_UNDO] = { "undo", enter_undo, agx_step_cancel },
+    [UP_SCAN] = { "scan", enter_scan, agx_op_cancel_held },
+    [UP_CLEAN] = { "clean", agx_docker_up_enter_clean, agx_op_cancel_held },
+    [UP_NAMES] = { "names", agx_docker_up_enter_names, agx_op_cancel_held },
+    [UP_MAKE] = { "make", agx_docker_up_enter_make, agx_op_cancel_held, UP_UNDO },
+    [UP_STAT] = { "stat", agx_docker_up_enter_stat, agx_op_cancel_held, UP_UNDO },
+    [UP_UPLOAD] = { "upload", agx_docker_up_enter_upload, agx_op_cancel_held, UP_UNDO },
+    [UP_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [UP_REJOIN] = { "rejoin", agx_docker_up_enter_rejoin, agx_op_cancel_held },
+    [UP_START] = { "start", enter_start, agx_op_cancel_held, UP_UNDO },
+    [UP_REACH] = { "reach", enter_reach, agx_op_cancel_held, UP_UNDO },
+    [UP_UNDO] = { "undo", enter_undo, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind up_kind = {
-    .op = { "docker-up", up_states, AGX_ARRAY_LEN(up_states), agx_step_finish },
-    .cancel = cancel_up,
-    .ended = agx_task_ended,
+static const struct agx_op_kind up_kind = {
+    .name = "docker-up",
+    .states = up_states,
+    .n_states = AGX_ARRAY_LEN(up_states),
+    .cancel_held = cancel_up,
+    .finish = agx_task_ended,
 };
 
 const struct agx_docker_verb agx_docker_verb_up = {

@@ -59,7 +59,7 @@ struct agx_docker_up {
     unsigned rounds; /* tries that found a name taken */
     struct agx_shown_job *plan;
     struct agx_shown shown;
-    struct agx_step *removal;
+    struct agx_op *removal;
     struct agx_docker_net net;
     char *egress;                /* the spec's list, with the addresses of its names; NULL: none */
     struct agx_resolve *resolve; /* while NAMES waits for it */
@@ -76,9 +76,9 @@ struct agx_docker_up {
     bool looked; /* since its main process was started */
 };
 
-static inline struct agx_docker_up *agx_docker_up_of(struct agx_step *s)
+static inline struct agx_docker_up *agx_docker_up_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(s), struct agx_docker_up, task);
+    return container_of(agx_task_of(op), struct agx_docker_up, task);
 }
 
 /* The name of a part in messages: "sandbox 'web-1'", "companion 'db'". Returns `out`. */

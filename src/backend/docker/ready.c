@@ -1,5 +1,5 @@
 /*
- * ready.c: keeps spare networks, in one operation for the backend's whole life.
+ * ready.c: keeps networks ready, one operation for the backend's whole life.
  *
  *     LIST --> SWEEP --> MAKE --> FENCE --> MAKE ... --> REST --> MAKE
  *                          |        |                     ^
@@ -23,8 +23,8 @@
 enum { READY_DONE = AGX_OP_DONE, READY_LIST, READY_SWEEP, READY_MAKE, READY_FENCE, READY_REST };
 
 struct agx_docker_ready {
-    struct agx_step step;
-    json_t *networks, *containers;      /* the lists of the sweep */
+    struct agx_op op;
+    json_t *networks, *containers;      /* the lists of the beginning */
     struct agx_docker_net making;       /* the one that is being made */
     struct agx_docker_fencing *fencing; /* of it */
     bool failed;                        /* the last one could not be made */
@@ -33,9 +33,9 @@ struct agx_docker_ready {
     struct agx_docker_net items[]; /* room for networks_ready */
 };
 
-static struct agx_docker_ready *ready_of(struct agx_step *s)
+static struct agx_docker_ready *ready_of(struct agx_op *op)
 {
-    return container_of(s, struct agx_docker_ready, step);
+    return container_of(op, struct agx_docker_ready, op);
 }
 
 bool agx_docker_ready_is(const char *network)
@@ -45,10 +45,10 @@ bool agx_docker_ready_is(const char *network)
 
 /* ---- what an earlier daemon left ---- */
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
 
     if (error)
         agx_error_free(error); /* nothing is swept this time */
@@ -59,23 +59,22 @@ static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_an
 /* All containers, whoever made them: a foreign one could be on our network. */
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(s), NULL);
+    _cleanup_free_ char *filters = agx_docker_census_filters(agx_docker_by(op), NULL);
     struct agx_docker_question q = { .request = { .method = "GET" }, .answered = on_listed };
     int r;
 
     if (!filters)
-        return agx_step_wait(s, agx_error_no_memory(err), READY_SWEEP, err);
+        return agx_op_wait(op, agx_error_no_memory(err), READY_SWEEP, err);
     q.request.what = "list networks";
     q.path = agx_docker_path("/networks?filters=%s", filters);
-    r = agx_docker_ask(s, &q, err);
+    r = agx_docker_ask(op, &q, err);
     if (r == 0) {
         q.request.what = "list containers";
         q.path = agx_docker_path("/containers/json?all=1");
         q.tag = 1;
-        r = agx_docker_ask(s, &q, err);
+        r = agx_docker_ask(op, &q, err);
     }
-    return agx_step_wait(s, r, READY_SWEEP, err);
+    return agx_op_wait(op, r, READY_SWEEP, err);
 }
 
 static bool is_used(const json_t *containers, const char *name, const char *id)
@@ -95,16 +94,16 @@ static bool is_used(const json_t *containers, const char *name, const char *id)
     return false;
 }
 
-static void on_swept(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+static void on_swept(struct agx_op *op, size_t i, const struct agx_docker_answer *answer,
                      struct agx_error *error)
 {
-    const json_t *network = json_array_get(ready_of(s)->networks, i);
+    const json_t *network = json_array_get(ready_of(op)->networks, i);
     const char *name = json_string_value(json_object_get(network, "Name"));
     int r = error ? -(int)error->code : 0;
 
     (void)answer;
-    if (r == 0 && agx_docker_by(s)->fence)
-        r = agx_fence_remove(agx_docker_by(s)->fence, name, NULL, NULL, NULL, &error);
+    if (r == 0 && agx_docker_by(op)->fence)
+        r = agx_fence_remove(agx_docker_by(op)->fence, name, NULL, NULL, NULL, &error);
     if (r < 0)
         AGX_LOG(AGX_LOG_DEBUG, "docker.network_not_removed", AGX_F_STR("network", name),
                 AGX_F_ERR(error));
@@ -113,8 +112,7 @@ static void on_swept(struct agx_step *s, size_t i, const struct agx_docker_answe
 
 static int enter_sweep(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
     const json_t *network;
     size_t i;
     int r = 0;
@@ -125,7 +123,7 @@ static int enter_sweep(struct agx_op *op, struct agx_error **err)
         const char *id = json_string_value(json_object_get(network, "Id"));
 
         if (r == 0 && id && agx_docker_ready_is(name) && !is_used(x->containers, name, id))
-            r = agx_docker_ask(s,
+            r = agx_docker_ask(op,
                                &(struct agx_docker_question){
                                    .request = { .method = "DELETE", .what = "remove network" },
                                    .path = agx_docker_path("/networks/%s", id),
@@ -133,7 +131,7 @@ static int enter_sweep(struct agx_op *op, struct agx_error **err)
                                    .tag = i },
                                err);
     }
-    return agx_step_wait(s, r, agx_docker_by(s)->networks_ready > 0 ? READY_MAKE : READY_DONE, err);
+    return agx_op_wait(op, r, agx_docker_by(op)->networks_ready > 0 ? READY_MAKE : READY_DONE, err);
 }
 
 static void drop_lists(struct agx_docker_ready *x)
@@ -146,26 +144,26 @@ static void drop_lists(struct agx_docker_ready *x)
 /* ---- making one ---- */
 
 /* It is made again later. */
-static void put_off(struct agx_step *s, struct agx_error *error)
+static void put_off(struct agx_op *op, struct agx_error *error)
 {
     AGX_LOG(AGX_LOG_DEBUG, "docker.network_not_ready", AGX_F_ERR(error));
     agx_error_free(error);
-    ready_of(s)->failed = true;
-    s->then = READY_REST;
+    ready_of(op)->failed = true;
+    op->then = READY_REST;
 }
 
-static void on_made(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_made(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {
     (void)tag;
     (void)answer;
     if (error)
-        put_off(s, error);
+        put_off(op, error);
 }
 
 static int ask_for_one(struct agx_docker_ready *x, struct agx_error **err)
 {
-    struct agx_docker *d = agx_docker_by(&x->step);
+    struct agx_docker *d = agx_docker_by(&x->op);
     _cleanup_json_ json_t *body = NULL;
     char subnet[AGX_SUBNET_TEXT];
     int r = agx_docker_net_plan(d, &x->making, subnet, err);
@@ -176,7 +174,7 @@ static int ask_for_one(struct agx_docker_ready *x, struct agx_error **err)
     if (r < 0)
         return r;
     return agx_docker_ask(
-        &x->step,
+        &x->op,
         &(struct agx_docker_question){
             .request = { .method = "POST", .what = "make a network", .body = body },
             .path = agx_docker_path("/networks/create"),
@@ -187,18 +185,17 @@ static int ask_for_one(struct agx_docker_ready *x, struct agx_error **err)
 
 static int enter_make(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
     struct agx_error *why = NULL;
 
     drop_lists(x);
     x->failed = false;
-    s->then = READY_FENCE;
-    if (x->len == agx_docker_by(s)->networks_ready)
-        s->then = READY_REST;
+    op->then = READY_FENCE;
+    if (x->len == agx_docker_by(op)->networks_ready)
+        op->then = READY_REST;
     else if (ask_for_one(x, &why) < 0)
-        put_off(s, why);
-    return agx_step_wait(s, 0, s->then, err);
+        put_off(op, why);
+    return agx_op_wait(op, 0, op->then, err);
 }
 
 static void on_fenced(void *user, struct agx_error *error)
@@ -207,44 +204,42 @@ static void on_fenced(void *user, struct agx_error *error)
 
     x->fencing = NULL;
     if (error)
-        put_off(&x->step, error); /* it is not used; the next daemon removes it */
+        put_off(&x->op, error); /* nobody gets it; the next daemon removes it */
     else
         x->items[x->len++] = x->making;
-    agx_step_arrive(&x->step);
+    agx_op_arrive(&x->op);
 }
 
 static int enter_fence(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
     struct agx_error *why = NULL;
-    int r = agx_docker_fence_put(agx_docker_by(s), x->making.name, &x->making, NULL, on_fenced, x,
+    int r = agx_docker_fence_put(agx_docker_by(op), x->making.name, &x->making, NULL, on_fenced, x,
                                  &x->fencing, &why);
 
-    s->then = READY_MAKE;
+    op->then = READY_MAKE;
     if (r == 0)
-        agx_step_hold(s);
+        agx_op_hold(op);
     else if (r < 0)
-        put_off(s, why);
+        put_off(op, why);
     else
         x->items[x->len++] = x->making; /* isolation is off */
-    return agx_step_wait(s, 0, s->then, err);
+    return agx_op_wait(op, 0, op->then, err);
 }
 
 /* ---- until one is taken ---- */
 
 static int enter_rest(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
 
     if (x->failed) {
-        agx_step_pause(s, AGX_DOCKER_NETWORK_AGAIN_MS);
+        agx_op_pause(op, AGX_DOCKER_NETWORK_AGAIN_MS);
     } else {
         x->resting = true;
-        agx_step_hold(s);
+        agx_op_hold(op);
     }
-    return agx_step_wait(s, 0, READY_MAKE, err);
+    return agx_op_wait(op, 0, READY_MAKE, err);
 }
 
 bool agx_docker_ready_take(struct agx_docker *d, struct agx_docker_net *ret)
@@ -256,50 +251,52 @@ bool agx_docker_ready_take(struct agx_docker *d, struct agx_docker_net *ret)
     *ret = x->items[--x->len];
     if (x->resting) {
         x->resting = false;
-        agx_step_pause(&x->step, AGX_DOCKER_NETWORK_LATER_MS);
-        agx_step_arrive(&x->step);
+        agx_op_pause(&x->op, AGX_DOCKER_NETWORK_LATER_MS);
+        agx_op_arrive(&x->op);
     }
     return true;
 }
 
 /* ---- the whole ---- */
 
-static void cancel_ready(struct agx_step *s)
+static void cancel_ready(struct agx_op *op)
 {
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
 
     if (x->fencing) {
         agx_docker_fence_abandon(AGX_TAKE_PTR(x->fencing));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (x->resting) {
         x->resting = false;
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
 }
 
-static void ready_ended(struct agx_step *s, struct agx_error *error)
+static void ready_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_docker_ready *x = ready_of(s);
+    struct agx_docker_ready *x = ready_of(op);
 
     agx_error_free(error);
-    agx_docker_by(s)->ready = NULL;
+    agx_docker_by(op)->ready = NULL;
     drop_lists(x);
     free(x);
 }
 
 static const struct agx_op_state ready_states[] = {
-    [READY_LIST] = { "list", enter_list, agx_step_cancel },
-    [READY_SWEEP] = { "sweep", enter_sweep, agx_step_cancel },
-    [READY_MAKE] = { "make", enter_make, agx_step_cancel },
-    [READY_FENCE] = { "fence", enter_fence, agx_step_cancel },
-    [READY_REST] = { "rest", enter_rest, agx_step_cancel },
+    [READY_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [READY_SWEEP] = { "sweep", enter_sweep, agx_op_cancel_held },
+    [READY_MAKE] = { "make", enter_make, agx_op_cancel_held },
+    [READY_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [READY_REST] = { "rest", enter_rest, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind ready_kind = {
-    .op = { "docker-ready", ready_states, AGX_ARRAY_LEN(ready_states), agx_step_finish },
-    .cancel = cancel_ready,
-    .ended = ready_ended,
+static const struct agx_op_kind ready_kind = {
+    .name = "docker-ready",
+    .states = ready_states,
+    .n_states = AGX_ARRAY_LEN(ready_states),
+    .cancel_held = cancel_ready,
+    .finish = ready_ended,
 };
 
 void agx_docker_ready_begin(struct agx_docker *d)
@@ -311,5 +308,5 @@ void agx_docker_ready_begin(struct agx_docker *d)
     d->ready_begun = true;
     x = agx_alloc(sizeof(*x) + d->networks_ready * sizeof(x->items[0]));
     d->ready = x;
-    agx_step_start(&x->step, &ready_kind, &d->steps, "networks", 0);
+    agx_op_start_in(&x->op, &ready_kind, &d->operations, "networks", 0);
 }

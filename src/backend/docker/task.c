@@ -19,14 +19,14 @@ void agx_docker_task_hear(struct agx_task *t, struct agx_error *error)
 int agx_docker_task_settle(struct agx_task *t, unsigned then)
 {
     if (agx_docker_box_of(t)->state == AGX_DOCKER_BOX_UP)
-        agx_step_pause(&t->step, AGX_DOCKER_SETTLE_MS);
-    return agx_step_wait(&t->step, 0, then, NULL);
+        agx_op_pause(&t->op, AGX_DOCKER_SETTLE_MS);
+    return agx_op_wait(&t->op, 0, then, NULL);
 }
 
 void agx_docker_task_wake(struct agx_task *t, struct agx_error *error)
 {
     if (error)
-        agx_step_wake(&t->step);
+        agx_op_wake(&t->op);
     agx_error_free(error);
 }
 
@@ -37,30 +37,19 @@ void agx_docker_task_calm(struct agx_task *t)
     agx_docker_after_cancel(agx_docker_box_of(t));
 }
 
-static const struct agx_docker_verb *verb_of(enum agx_do verb)
-{
-    switch (verb) {
-    case AGX_DO_STOP:
-    case AGX_DO_HALT:
-        return &agx_docker_verb_stop;
-    case AGX_DO_DELETE:
-        return &agx_docker_verb_delete;
-    default:
-        return &agx_docker_verb_up;
-    }
-}
-
 int agx_docker_task_start(struct agx_backend *b, const struct agx_backend_request *q,
                           const struct agx_backend_hooks *hooks, void *user,
                           struct agx_backend_op **ret_op, struct agx_error **err)
 {
+    static const struct agx_task_verbs verbs = { .up = &agx_docker_verb_up.task,
+                                                 .stop = &agx_docker_verb_stop.task,
+                                                 .remove = &agx_docker_verb_delete.task };
     struct agx_docker *d = agx_docker_of(b);
     struct agx_docker_box *box;
     int r = agx_docker_box_get(d, q->sandbox->id, &box, err);
 
     if (r < 0)
         return r;
-    return agx_task_start(
-        &(struct agx_task_params){ b, &d->steps, &box->task, &verb_of(q->verb)->task }, q, hooks,
-        user, ret_op, err);
+    return agx_task_start(&(struct agx_task_params){ b, &d->operations, &box->task, &verbs }, q,
+                          hooks, user, ret_op, err);
 }

@@ -14,7 +14,7 @@
 enum { TWINS_DONE = AGX_OP_DONE, TWINS_LIST, TWINS_REMOVE };
 
 struct twins {
-    struct agx_step step;
+    struct agx_op op;
     char *id;
     const struct agx_task *task; /* only compared, never dereferenced */
     agx_done_fn done;
@@ -22,26 +22,25 @@ struct twins {
     struct agx_docker_census found;
 };
 
-static struct twins *twins_of(struct agx_step *s)
+static struct twins *twins_of(struct agx_op *op)
 {
-    return container_of(s, struct twins, step);
+    return container_of(op, struct twins, op);
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&twins_of(s)->found, agx_docker_by(s), answer->json, &error);
-    agx_step_fail(s, &error);
+        (void)!agx_docker_census_add(&twins_of(op)->found, agx_docker_by(op), answer->json, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    int r = agx_docker_census_ask(s, twins_of(s)->id, true, on_listed, err);
+    int r = agx_docker_census_ask(op, twins_of(op)->id, true, on_listed, err);
 
-    return agx_step_wait(s, r, TWINS_REMOVE, err);
+    return agx_op_wait(op, r, TWINS_REMOVE, err);
 }
 
 /* A container of the sandbox is in this network, or will be when it is started. */
@@ -69,11 +68,11 @@ static const char *spared(const struct agx_docker_census *c)
     return first;
 }
 
-/* A network that is gone, or is in use after all, does not matter. */
-static void on_removed(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+/* One that is gone, or that somebody uses after all, is no matter. */
+static void on_removed(struct agx_op *op, size_t i, const struct agx_docker_answer *answer,
                        struct agx_error *error)
 {
-    const struct twins *x = twins_of(s);
+    const struct twins *x = twins_of(op);
 
     (void)answer;
     if (error)
@@ -87,19 +86,18 @@ static void on_removed(struct agx_step *s, size_t i, const struct agx_docker_ans
 
 static int enter_remove(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct twins *x = twins_of(s);
-    const struct agx_docker_box *box = agx_docker_box_find(agx_docker_by(s), x->id);
+    struct twins *x = twins_of(op);
+    const struct agx_docker_box *box = agx_docker_box_find(agx_docker_by(op), x->id);
     const char *stays = spared(&x->found);
     int r = 0;
 
     if (box && box->task && box->task != x->task)
-        return agx_step_wait(s, 0, TWINS_DONE, err);
+        return agx_op_wait(op, 0, TWINS_DONE, err);
     for (size_t i = 0; r == 0 && i < x->found.len; i++) {
         const struct agx_docker_found *f = &x->found.items[i];
 
         if (f->component == AGX_DOCKER_NETWORK && f->id != stays && !is_used(&x->found, f->id))
-            r = agx_docker_ask(s,
+            r = agx_docker_ask(op,
                                &(struct agx_docker_question){
                                    .request = { .method = "DELETE", .what = "remove network" },
                                    .path = agx_docker_path("/networks/%s", f->id),
@@ -107,12 +105,12 @@ static int enter_remove(struct agx_op *op, struct agx_error **err)
                                    .tag = i },
                                err);
     }
-    return agx_step_wait(s, r, TWINS_DONE, err);
+    return agx_op_wait(op, r, TWINS_DONE, err);
 }
 
-static void twins_ended(struct agx_step *s, struct agx_error *error)
+static void twins_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct twins *x = twins_of(s);
+    struct twins *x = twins_of(op);
 
     if (x->done) {
         x->done(x->user, error);
@@ -128,17 +126,19 @@ static void twins_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state twins_states[] = {
-    [TWINS_LIST] = { "list", enter_list, agx_step_cancel },
-    [TWINS_REMOVE] = { "remove", enter_remove, agx_step_cancel },
+    [TWINS_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [TWINS_REMOVE] = { "remove", enter_remove, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind twins_kind = {
-    .op = { "docker-twins", twins_states, AGX_ARRAY_LEN(twins_states), agx_step_finish },
-    .ended = twins_ended,
+static const struct agx_op_kind twins_kind = {
+    .name = "docker-twins",
+    .states = twins_states,
+    .n_states = AGX_ARRAY_LEN(twins_states),
+    .finish = twins_ended,
 };
 
-struct agx_step *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
-                                         const struct agx_task *task, agx_done_fn done, void *user)
+struct agx_op *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
+                                       const struct agx_task *task, agx_done_fn done, void *user)
 {
     struct twins *x = agx_new(struct twins);
 
@@ -147,6 +147,6 @@ struct agx_step *agx_docker_twins_remove(struct agx_docker *d, const char *sandb
     x->task = task;
     x->done = done;
     x->user = user;
-    agx_step_start(&x->step, &twins_kind, &d->steps, x->id, 0);
-    return &x->step;
+    agx_op_start_in(&x->op, &twins_kind, &d->operations, x->id, 0);
+    return &x->op;
 }

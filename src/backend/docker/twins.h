@@ -10,10 +10,10 @@
 
 #include "backend/docker/docker_internal.h"
 
-/* Removes the networks of a sandbox that none of its containers uses, but keeps one if none is in
- * use. Nothing is removed during an operation other than `task` (NULL: any), which may be about to
- * use one. `done` (may be NULL: a failure is logged) follows once. */
-struct agx_step *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
-                                         const struct agx_task *task, agx_done_fn done, void *user);
+/* Removes the networks of a sandbox that no container of it is in, all but one where none is in
+ * use. Nothing is removed while a task other than `task` (NULL: any) is under way, which may be
+ * about to use one. `done` (may be NULL: a failure is logged) follows once. */
+struct agx_op *agx_docker_twins_remove(struct agx_docker *d, const char *sandbox_id,
+                                       const struct agx_task *task, agx_done_fn done, void *user);
 
 #endif

@@ -29,9 +29,9 @@ struct using
     struct agx_use *uses; /* of each container that was found */
 };
 
-static struct using *using_of(struct agx_step *s)
+static struct using *using_of(struct agx_op *op)
 {
-    return container_of(s, struct using, question.step);
+    return container_of(op, struct using, question.op);
 }
 
 static size_t part_of(const struct agx_docker_found *f)
@@ -39,21 +39,20 @@ static size_t part_of(const struct agx_docker_found *f)
     return f->component == AGX_DOCKER_PRIMARY ? 0 : f->companion + 1;
 }
 
-static void on_listed(struct agx_step *s, size_t tag, const struct agx_docker_answer *answer,
+static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
                       struct agx_error *error)
 {
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&using_of(s)->found, agx_docker_by(s), answer->json, &error);
-    agx_step_fail(s, &error);
+        (void)!agx_docker_census_add(&using_of(op)->found, agx_docker_by(op), answer->json, &error);
+    agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    int r = agx_docker_census_ask(s, using_of(s)->question.sandbox_id, false, on_listed, err);
+    int r = agx_docker_census_ask(op, using_of(op)->question.sandbox_id, false, on_listed, err);
 
-    return agx_step_wait(s, r, USE_ASK, err);
+    return agx_op_wait(op, r, USE_ASK, err);
 }
 
 /* ---- asking ---- */
@@ -68,26 +67,26 @@ static const json_t *figures(const struct agx_docker_answer *answer, struct agx_
     return json;
 }
 
-static void on_stats(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+static void on_stats(struct agx_op *op, size_t i, const struct agx_docker_answer *answer,
                      struct agx_error *error)
 {
-    struct using *u = using_of(s);
+    struct using *u = using_of(op);
     const size_t part = part_of(&u->found.items[i]);
     struct agx_use *use = &u->uses[i];
 
     agx_docker_use_stats(figures(answer, error), use);
     if (use->known == 0)
         return;
-    if (agx_docker_by(s)->pids > 0)
-        agx_use_set(use, AGX_USE_PIDS_LIMIT, agx_docker_by(s)->pids);
+    if (agx_docker_by(op)->pids > 0)
+        agx_use_set(use, AGX_USE_PIDS_LIMIT, agx_docker_by(op)->pids);
     if (part < u->n_limits && u->limits[part].memory > 0)
         agx_use_set(use, AGX_USE_MEMORY_LIMIT, (uint64_t)u->limits[part].memory);
 }
 
-static void on_size(struct agx_step *s, size_t i, const struct agx_docker_answer *answer,
+static void on_size(struct agx_op *op, size_t i, const struct agx_docker_answer *answer,
                     struct agx_error *error)
 {
-    struct using *u = using_of(s);
+    struct using *u = using_of(op);
     const size_t part = part_of(&u->found.items[i]);
     struct agx_use size = { 0 };
 
@@ -99,10 +98,10 @@ static void on_size(struct agx_step *s, size_t i, const struct agx_docker_answer
         agx_use_set(&u->uses[i], AGX_USE_DISK_LIMIT, (uint64_t)u->limits[part].disk);
 }
 
-static int ask_one(struct agx_step *s, size_t i, struct agx_error **err)
+static int ask_one(struct agx_op *op, size_t i, struct agx_error **err)
 {
-    const struct agx_docker_found *f = &using_of(s)->found.items[i];
-    int r = agx_docker_ask(s,
+    const struct agx_docker_found *f = &using_of(op)->found.items[i];
+    int r = agx_docker_ask(op,
                            &(struct agx_docker_question){
                                .request = { .method = "GET", .what = "size of a container" },
                                .path = agx_docker_path("/containers/%s/json?size=true", f->id),
@@ -113,7 +112,7 @@ static int ask_one(struct agx_step *s, size_t i, struct agx_error **err)
     if (r < 0 || !agx_docker_status_runs(f->status))
         return r;
     return agx_docker_ask(
-        s,
+        op,
         &(struct agx_docker_question){
             .request = { .method = "GET", .what = "statistics of a container" },
             .path = agx_docker_path("/containers/%s/stats?stream=false&one-shot=true", f->id),
@@ -124,8 +123,7 @@ static int ask_one(struct agx_step *s, size_t i, struct agx_error **err)
 
 static int enter_ask(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-    struct using *u = using_of(s);
+    struct using *u = using_of(op);
     int r = 0;
 
     if (!agx_docker_census_primary(&u->found))
@@ -133,9 +131,9 @@ static int enter_ask(struct agx_op *op, struct agx_error **err)
     u->uses = agx_alloc((u->found.len + 1) * sizeof(*u->uses));
     for (size_t i = 0; r == 0 && i < u->found.len; i++) {
         if (u->found.items[i].component != AGX_DOCKER_NETWORK)
-            r = ask_one(s, i, err);
+            r = ask_one(op, i, err);
     }
-    return agx_step_wait(s, r, USE_DONE, err);
+    return agx_op_wait(op, r, USE_DONE, err);
 }
 
 /* ---- telling ---- */
@@ -148,9 +146,9 @@ static void tell(struct using *u)
     }
 }
 
-static void using_ended(struct agx_step *s, struct agx_error *error)
+static void using_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct using *u = using_of(s);
+    struct using *u = using_of(op);
 
     if (!error)
         tell(u);
@@ -162,13 +160,15 @@ static void using_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state states[] = {
-    [USE_LIST] = { "list", enter_list, agx_step_cancel },
-    [USE_ASK] = { "ask", enter_ask, agx_step_cancel },
+    [USE_LIST] = { "list", enter_list, agx_op_cancel_held },
+    [USE_ASK] = { "ask", enter_ask, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind kind = {
-    .op = { "docker-use", states, AGX_ARRAY_LEN(states), agx_step_finish },
-    .ended = using_ended,
+static const struct agx_op_kind kind = {
+    .name = "docker-use",
+    .states = states,
+    .n_states = AGX_ARRAY_LEN(states),
+    .finish = using_ended,
 };
 
 /* ---- start ---- */
@@ -201,6 +201,7 @@ int agx_docker_use(struct agx_backend *b, const struct agx_sandbox *sandbox, agx
     note_limits(u, &sandbox->spec);
     u->use = use;
     *ret_op = &u->question.base;
-    agx_step_start(&u->question.step, &kind, &agx_docker_of(b)->steps, u->question.sandbox_id, 0);
+    agx_op_start_in(&u->question.op, &kind, &agx_docker_of(b)->operations, u->question.sandbox_id,
+                    0);
     return 0;
 }

@@ -33,7 +33,7 @@ struct agx_native_after {
 
 static struct agx_native_after *after_of(struct agx_op *op)
 {
-    return container_of(agx_post_start_of(agx_step_of(op)), struct agx_native_after, post);
+    return container_of(agx_post_start_of(op), struct agx_native_after, post);
 }
 
 /* Not of one that is over. */
@@ -79,8 +79,8 @@ static int enter_rest(struct agx_op *op, struct agx_error **err)
     else if (now_ms(x) >= x->post.until_ms && x->probes > 0)
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "it did not become healthy");
     if (r == 0 && h->set)
-        agx_step_pause(&x->post.step, rest_ms(x));
-    return agx_step_wait(&x->post.step, r, h->set ? AFTER_PROBE : AFTER_RUN, err);
+        agx_op_pause(&x->post.op, rest_ms(x));
+    return agx_op_wait(&x->post.op, r, h->set ? AFTER_PROBE : AFTER_RUN, err);
 }
 
 static void on_probed(void *user, int32_t exit_code, struct agx_str output, struct agx_error *error)
@@ -88,11 +88,11 @@ static void on_probed(void *user, int32_t exit_code, struct agx_str output, stru
     struct agx_native_after *x = user;
 
     (void)output;
-    x->post.op = NULL;
+    x->post.call = NULL;
     if (!error && exit_code == 0)
-        x->post.step.then = AFTER_RUN;
+        x->post.op.then = AFTER_RUN;
     agx_error_free(error); /* it may be better the next time */
-    agx_step_arrive(&x->post.step);
+    agx_op_arrive(&x->post.op);
 }
 
 /* "CMD", word, ...; "CMD-SHELL", text. */
@@ -133,17 +133,17 @@ static int enter_probe(struct agx_op *op, struct agx_error **err)
     int r;
 
     if (agx_post_start_is_over(&x->post) || !agx_native_part_runs(box_of(x), x->part))
-        return agx_step_wait(&x->post.step, 0, AFTER_DONE, err);
+        return agx_op_wait(&x->post.op, 0, AFTER_DONE, err);
     (void)snprintf(name, sizeof(name), "health-%u", x->probes++);
     r = x->attend ? 0 : open_attend(x, err);
     if (r == 0)
         r = probe_words(&x->companion.healthcheck.test, &words, err);
     if (r == 0)
         r = agx_attend_run(x->attend, &(struct agx_attend_run){ .name = name, .command = &words },
-                           on_probed, x, &x->post.op, err);
+                           on_probed, x, &x->post.call, err);
     if (r == 0)
-        agx_step_hold(&x->post.step);
-    return agx_step_wait(&x->post.step, r, AFTER_REST, err);
+        agx_op_hold(&x->post.op);
+    return agx_op_wait(&x->post.op, r, AFTER_REST, err);
 }
 
 /* ---- the whole ---- */
@@ -153,9 +153,9 @@ static struct agx_attend *primary_of(struct agx_post_start *p)
     return box_of(container_of(p, struct agx_native_after, post))->attend;
 }
 
-static void after_ended(struct agx_step *s, struct agx_error *error)
+static void after_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_native_after *x = after_of(&s->op);
+    struct agx_native_after *x = after_of(op);
 
     if (error)
         AGX_LOG(AGX_LOG_DEBUG, "native.post_start_failed",
@@ -168,15 +168,17 @@ static void after_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state after_states[] = {
-    [AFTER_REST] = { "rest", enter_rest, agx_step_cancel },
-    [AFTER_PROBE] = { "probe", enter_probe, agx_step_cancel },
-    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_step_cancel },
+    [AFTER_REST] = { "rest", enter_rest, agx_op_cancel_held },
+    [AFTER_PROBE] = { "probe", enter_probe, agx_op_cancel_held },
+    [AFTER_RUN] = { "run", agx_post_start_enter_run, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind after_kind = {
-    .op = { "native-after", after_states, AGX_ARRAY_LEN(after_states), agx_step_finish },
-    .cancel = agx_post_start_cancel,
-    .ended = after_ended,
+static const struct agx_op_kind after_kind = {
+    .name = "native-after",
+    .states = after_states,
+    .n_states = AGX_ARRAY_LEN(after_states),
+    .cancel_held = agx_post_start_cancel,
+    .finish = after_ended,
 };
 
 /* That of the spec counts, else that of the image. */
@@ -215,5 +217,5 @@ void agx_native_after_start(struct agx_native_box *box, size_t part,
                                        .envs = &x->companion.envs,
                                        .until_ms = x->begun_ms + budget_ms,
                                        .primary = primary_of };
-    agx_post_start_begin(&x->post, &after_kind, &x->native->steps, x->companion.name);
+    agx_post_start_begin(&x->post, &after_kind, &x->native->operations, x->companion.name);
 }

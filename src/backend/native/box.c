@@ -39,7 +39,7 @@ static bool wake(struct agx_native_box *box)
     if (box->downing)
         agx_native_down_hear(box->downing);
     else if (box->task)
-        agx_step_wake(&box->task->step);
+        agx_op_wake(&box->task->op);
     return box->downing || box->task;
 }
 

@@ -22,7 +22,7 @@
 enum { DOWN_DONE = AGX_OP_DONE, DOWN_TERM, DOWN_KILL, DOWN_SETTLE, DOWN_CLEAN };
 
 struct agx_native_downing {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_native_box *box;
     struct agx_native *native;
     enum agx_native_down what;
@@ -34,7 +34,7 @@ struct agx_native_downing {
 
 static struct agx_native_downing *downing_of(struct agx_op *op)
 {
-    return container_of(agx_step_of(op), struct agx_native_downing, step);
+    return container_of(op, struct agx_native_downing, op);
 }
 
 static uint64_t now_ms(const struct agx_native_downing *d)
@@ -86,7 +86,7 @@ static bool linger(struct agx_native_downing *d)
 
     if (now >= d->until_ms)
         return false;
-    agx_step_pause(&d->step, d->until_ms - now);
+    agx_op_pause(&d->op, d->until_ms - now);
     return true;
 }
 
@@ -100,7 +100,7 @@ static int enter_term(struct agx_op *op, struct agx_error **err)
     d->signalled = true;
     if (agx_native_box_runs(d->box))
         again = linger(d);
-    return agx_step_wait(&d->step, 0, again ? DOWN_TERM : DOWN_KILL, err);
+    return agx_op_wait(&d->op, 0, again ? DOWN_TERM : DOWN_KILL, err);
 }
 
 static int enter_kill(struct agx_op *op, struct agx_error **err)
@@ -122,7 +122,7 @@ static int enter_kill(struct agx_op *op, struct agx_error **err)
     }
     if (!again)
         d->until_ms = now_ms(d) + AGX_NATIVE_SETTLE_MS;
-    return agx_step_wait(&d->step, r, again ? DOWN_KILL : DOWN_SETTLE, err);
+    return agx_op_wait(&d->op, r, again ? DOWN_KILL : DOWN_SETTLE, err);
 }
 
 static int enter_settle(struct agx_op *op, struct agx_error **err)
@@ -130,7 +130,7 @@ static int enter_settle(struct agx_op *op, struct agx_error **err)
     struct agx_native_downing *d = downing_of(op);
     const bool again = d->box->attended && linger(d);
 
-    return agx_step_wait(&d->step, 0, again ? DOWN_SETTLE : DOWN_CLEAN, err);
+    return agx_op_wait(&d->op, 0, again ? DOWN_SETTLE : DOWN_CLEAN, err);
 }
 
 /* ---- what is left ---- */
@@ -227,8 +227,8 @@ static void clean_done(struct agx_job *j, struct agx_error *error)
     if (!error && c->remove)
         agx_native_empty_trash(d->native);
     clean_free(c);
-    agx_step_fail(&d->step, &error);
-    agx_step_arrive(&d->step);
+    agx_op_fail(&d->op, &error);
+    agx_op_arrive(&d->op);
 }
 
 static const struct agx_job_kind clean_kind = { .name = "clean",
@@ -275,18 +275,18 @@ static int enter_clean(struct agx_op *op, struct agx_error **err)
     if (r == 0)
         r = agx_job_start(&c->job, d->native->disk_pool, err);
     if (r == 0) {
-        agx_step_hold(&d->step);
+        agx_op_hold(&d->op);
     } else {
         clean_free(c);
     }
-    return agx_step_wait(&d->step, r, DOWN_DONE, err);
+    return agx_op_wait(&d->op, r, DOWN_DONE, err);
 }
 
 /* ---- the whole ---- */
 
-static void down_ended(struct agx_step *s, struct agx_error *error)
+static void down_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_native_downing *d = container_of(s, struct agx_native_downing, step);
+    struct agx_native_downing *d = container_of(op, struct agx_native_downing, op);
 
     d->box->downing = NULL;
     d->box->unheard = false; /* they were stopped on purpose */
@@ -297,15 +297,17 @@ static void down_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state down_states[] = {
-    [DOWN_TERM] = { "term", enter_term, agx_step_cancel },
-    [DOWN_KILL] = { "kill", enter_kill, agx_step_cancel },
-    [DOWN_SETTLE] = { "settle", enter_settle, agx_step_cancel },
-    [DOWN_CLEAN] = { "clean", enter_clean, agx_step_cancel },
+    [DOWN_TERM] = { "term", enter_term, agx_op_cancel_held },
+    [DOWN_KILL] = { "kill", enter_kill, agx_op_cancel_held },
+    [DOWN_SETTLE] = { "settle", enter_settle, agx_op_cancel_held },
+    [DOWN_CLEAN] = { "clean", enter_clean, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind down_kind = {
-    .op = { "native-down", down_states, AGX_ARRAY_LEN(down_states), agx_step_finish },
-    .ended = down_ended,
+static const struct agx_op_kind down_kind = {
+    .name = "native-down",
+    .states = down_states,
+    .n_states = AGX_ARRAY_LEN(down_states),
+    .finish = down_ended,
 };
 
 struct agx_native_downing *agx_native_down_start(struct agx_native_box *box,
@@ -322,18 +324,18 @@ struct agx_native_downing *agx_native_down_start(struct agx_native_box *box,
     d->until_ms = now_ms(d) + grace_ms;
     box->downing = d;
     agx_post_starts_cancel(&box->afters);
-    agx_step_start(&d->step, &down_kind, &d->native->steps, box->id, 0);
+    agx_op_start_in(&d->op, &down_kind, &d->native->operations, box->id, 0);
     return d;
 }
 
 void agx_native_down_cancel(struct agx_native_downing *d)
 {
-    agx_op_cancel(&d->step.op, AGX_CANCELLED);
+    agx_op_cancel(&d->op, AGX_CANCELLED);
 }
 
 void agx_native_down_hear(struct agx_native_downing *d)
 {
-    agx_step_wake(&d->step);
+    agx_op_wake(&d->op);
 }
 
 /* ---- stop, halt, delete ---- */
@@ -345,15 +347,15 @@ struct down_task {
     struct agx_native_downing *downing;
 };
 
-static struct down_task *down_task_of(struct agx_step *s)
+static struct down_task *down_task_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(s), struct down_task, task);
+    return container_of(agx_task_of(op), struct down_task, task);
 }
 
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_native_task_await(agx_task_of(agx_step_of(op)), TASK_AWAIT, TASK_DOWN);
+    return agx_native_task_await(agx_task_of(op), TASK_AWAIT, TASK_DOWN);
 }
 
 static void on_down(void *user, struct agx_error *error)
@@ -361,13 +363,13 @@ static void on_down(void *user, struct agx_error *error)
     struct down_task *t = user;
 
     t->downing = NULL;
-    agx_step_fail(&t->task.step, &error);
-    agx_step_arrive(&t->task.step);
+    agx_op_fail(&t->task.op, &error);
+    agx_op_arrive(&t->task.op);
 }
 
 static int enter_down(struct agx_op *op, struct agx_error **err)
 {
-    struct down_task *t = down_task_of(agx_step_of(op));
+    struct down_task *t = down_task_of(op);
     struct agx_native_box *box = agx_native_box_of(&t->task);
     const bool there = box->known && box->state.made;
     int r = 0;
@@ -375,32 +377,34 @@ static int enter_down(struct agx_op *op, struct agx_error **err)
     if (t->task.verb == AGX_DO_STOP && !there) {
         r = agx_error_set(err, AGX_NOT_FOUND, "there is no sandbox '%s'", box->id);
     } else if (there || t->task.verb == AGX_DO_DELETE) {
-        agx_step_hold(&t->task.step);
+        agx_op_hold(&t->task.op);
         t->downing = agx_native_down_start(
             box, t->task.verb == AGX_DO_DELETE ? AGX_NATIVE_DOWN_REMOVE : AGX_NATIVE_DOWN_STOP,
             t->task.grace_ms, on_down, t);
     }
-    return agx_step_wait(&t->task.step, r, TASK_DONE, err);
+    return agx_op_wait(&t->task.op, r, TASK_DONE, err);
 }
 
-static void cancel_down(struct agx_step *s)
+static void cancel_down(struct agx_op *op)
 {
-    struct down_task *t = down_task_of(s);
+    struct down_task *t = down_task_of(op);
 
     if (t->downing)
         agx_native_down_cancel(t->downing);
 }
 
 static const struct agx_op_state task_states[] = {
-    [TASK_AWAIT] = { "await", enter_await, agx_step_cancel },
-    [TASK_DOWN] = { "down", enter_down, agx_step_cancel },
+    [TASK_AWAIT] = { "await", enter_await, agx_op_cancel_held },
+    [TASK_DOWN] = { "down", enter_down, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind task_kind = {
-    .op = { "native-stop", task_states, AGX_ARRAY_LEN(task_states), agx_step_finish },
-    .cancel = cancel_down,
-    .ended = agx_native_task_ended,
+static const struct agx_op_kind task_kind = {
+    .name = "native-stop",
+    .states = task_states,
+    .n_states = AGX_ARRAY_LEN(task_states),
+    .cancel_held = cancel_down,
+    .finish = agx_native_task_ended,
 };
 
-const struct agx_task_verb agx_native_verb_down = { .step = &task_kind,
+const struct agx_task_verb agx_native_verb_down = { .op = &task_kind,
                                                     .size = sizeof(struct down_task) };

@@ -44,14 +44,14 @@ struct read_job {
 };
 
 struct load {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_native *native;
     bool fencing; /* on_fenced() will come */
 };
 
 static struct load *load_of(struct agx_op *op)
 {
-    return container_of(agx_step_of(op), struct load, step);
+    return container_of(op, struct load, op);
 }
 
 /* ---- reading ---- */
@@ -329,8 +329,8 @@ static void read_done(struct agx_job *j, struct agx_error *error)
     free(x->items);
     agx_map_done(&x->alive);
     free(x);
-    agx_step_fail(&l->step, &error);
-    agx_step_arrive(&l->step);
+    agx_op_fail(&l->op, &error);
+    agx_op_arrive(&l->op);
 }
 
 static const struct agx_job_kind read_kind = { .name = "load", .run = run_read, .done = read_done };
@@ -351,8 +351,8 @@ static int enter_read(struct agx_op *op, struct agx_error **err)
     if (r < 0)
         free(x);
     else
-        agx_step_hold(&l->step);
-    return agx_step_wait(&l->step, r, LOAD_FENCE, err);
+        agx_op_hold(&l->op);
+    return agx_op_wait(&l->op, r, LOAD_FENCE, err);
 }
 
 /* ---- the fence ---- */
@@ -365,8 +365,8 @@ static void wake_all(struct agx_native *n)
     n->loaded = true;
     agx_images_unhold(n->images);
     settle_boxes(n);
-    for (struct agx_step *s = n->steps.first; s; s = s->next)
-        agx_step_wake(s);
+    for (struct agx_op *op = n->operations.first; op; op = op->next)
+        agx_op_wake(op);
 }
 
 static void on_fenced(void *user, struct agx_error *error)
@@ -378,11 +378,11 @@ static void on_fenced(void *user, struct agx_error *error)
     n->unfenced = agx_error_free(n->unfenced);
     n->unfenced = error;
     n->fenced = !error;
-    l->step.then = error ? LOAD_PAUSE : LOAD_DONE;
+    l->op.then = error ? LOAD_PAUSE : LOAD_DONE;
     if (error)
         AGX_LOG(AGX_LOG_WARN, "native.unfenced", AGX_F_ERR(error), AGX_F_BOOL("ignored", true));
     wake_all(n);
-    agx_step_arrive(&l->step);
+    agx_op_arrive(&l->op);
 }
 
 static int enter_fence(struct agx_op *op, struct agx_error **err)
@@ -392,32 +392,32 @@ static int enter_fence(struct agx_op *op, struct agx_error **err)
 
     l->fencing = r == 0;
     if (r == 0)
-        agx_step_hold(&l->step);
-    return agx_step_wait(&l->step, r, LOAD_DONE, err);
+        agx_op_hold(&l->op);
+    return agx_op_wait(&l->op, r, LOAD_DONE, err);
 }
 
 static int enter_pause(struct agx_op *op, struct agx_error **err)
 {
     struct load *l = load_of(op);
 
-    agx_step_pause(&l->step, AGX_NATIVE_FENCE_AGAIN_MS);
-    return agx_step_wait(&l->step, 0, LOAD_FENCE, err);
+    agx_op_pause(&l->op, AGX_NATIVE_FENCE_AGAIN_MS);
+    return agx_op_wait(&l->op, 0, LOAD_FENCE, err);
 }
 
-/* Only the end of the backend cancels it, and closed namespace sets call nobody back. */
-static void cancel_load(struct agx_step *s)
+/* Only the end of the backend cancels it, and nests that are closed tell nobody. */
+static void cancel_load(struct agx_op *op)
 {
-    struct load *l = container_of(s, struct load, step);
+    struct load *l = container_of(op, struct load, op);
 
     if (!l->fencing)
         return;
     l->fencing = false;
-    agx_step_arrive(s);
+    agx_op_arrive(op);
 }
 
-static void load_ended(struct agx_step *s, struct agx_error *error)
+static void load_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct load *l = container_of(s, struct load, step);
+    struct load *l = container_of(op, struct load, op);
     struct agx_native *n = l->native;
 
     if (error && !n->base.closing) { /* nothing can be created, and waiting operations get this
@@ -433,15 +433,17 @@ static void load_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state load_states[] = {
-    [LOAD_READ] = { "read", enter_read, agx_step_cancel },
-    [LOAD_FENCE] = { "fence", enter_fence, agx_step_cancel },
-    [LOAD_PAUSE] = { "pause", enter_pause, agx_step_cancel },
+    [LOAD_READ] = { "read", enter_read, agx_op_cancel_held },
+    [LOAD_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [LOAD_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind load_kind = {
-    .op = { "native-load", load_states, AGX_ARRAY_LEN(load_states), agx_step_finish },
-    .cancel = cancel_load,
-    .ended = load_ended,
+static const struct agx_op_kind load_kind = {
+    .name = "native-load",
+    .states = load_states,
+    .n_states = AGX_ARRAY_LEN(load_states),
+    .cancel_held = cancel_load,
+    .finish = load_ended,
 };
 
 void agx_native_load(struct agx_native *n)
@@ -450,5 +452,5 @@ void agx_native_load(struct agx_native *n)
 
     agx_images_hold(n->images);
     l->native = n;
-    agx_step_start(&l->step, &load_kind, &n->steps, "all", 0);
+    agx_op_start_in(&l->op, &load_kind, &n->operations, "all", 0);
 }

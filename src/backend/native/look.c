@@ -22,19 +22,17 @@ struct look {
     struct agx_words found; /* ids that have a directory */
 };
 
-static struct look *look_of(struct agx_step *s)
+static struct look *look_of(struct agx_op *op)
 {
-    return container_of(s, struct look, question.step);
+    return container_of(op, struct look, question.op);
 }
 
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-
-    if (look_of(s)->native->loaded)
-        return agx_step_wait(s, 0, LOOK_LIST, err);
-    agx_step_pause(s, AGX_NATIVE_LOAD_MS);
-    return agx_step_wait(s, 0, LOOK_AWAIT, err);
+    if (look_of(op)->native->loaded)
+        return agx_op_wait(op, 0, LOOK_LIST, err);
+    agx_op_pause(op, AGX_NATIVE_LOAD_MS);
+    return agx_op_wait(op, 0, LOOK_AWAIT, err);
 }
 
 struct list_job {
@@ -69,15 +67,15 @@ static void list_done(struct agx_job *j, struct agx_error *error)
     l->found = x->found;
     x->found = (struct agx_words){ 0 };
     list_free(x);
-    agx_step_fail(&l->question.step, &error);
-    agx_step_arrive(&l->question.step);
+    agx_op_fail(&l->question.op, &error);
+    agx_op_arrive(&l->question.op);
 }
 
 static const struct agx_job_kind list_kind = { .name = "list", .run = run_list, .done = list_done };
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    struct look *l = look_of(agx_step_of(op));
+    struct look *l = look_of(op);
     struct list_job *x = agx_new(struct list_job);
     int r;
 
@@ -90,8 +88,8 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
     if (r < 0)
         list_free(x);
     else
-        agx_step_hold(&l->question.step);
-    return agx_step_wait(&l->question.step, r, LOOK_DONE, err);
+        agx_op_hold(&l->question.op);
+    return agx_op_wait(&l->question.op, r, LOOK_DONE, err);
 }
 
 /* ---- telling ---- */
@@ -132,9 +130,9 @@ static void tell(const struct look *l)
     }
 }
 
-static void look_ended(struct agx_step *s, struct agx_error *error)
+static void look_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct look *l = look_of(s);
+    struct look *l = look_of(op);
 
     if (!error && agx_question_is_heard(&l->question))
         tell(l);
@@ -144,13 +142,15 @@ static void look_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state look_states[] = {
-    [LOOK_AWAIT] = { "await", enter_await, agx_step_cancel },
-    [LOOK_LIST] = { "list", enter_list, agx_step_cancel },
+    [LOOK_AWAIT] = { "await", enter_await, agx_op_cancel_held },
+    [LOOK_LIST] = { "list", enter_list, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind look_kind = {
-    .op = { "native-look", look_states, AGX_ARRAY_LEN(look_states), agx_step_finish },
-    .ended = look_ended,
+static const struct agx_op_kind look_kind = {
+    .name = "native-look",
+    .states = look_states,
+    .n_states = AGX_ARRAY_LEN(look_states),
+    .finish = look_ended,
 };
 
 /* ---- start ---- */
@@ -169,7 +169,7 @@ int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
     l->native = agx_native_of(b);
     l->seen = seen;
     *ret_op = &l->question.base;
-    agx_step_start(&l->question.step, &look_kind, &l->native->steps,
-                   sandbox_id ? l->question.sandbox_id : "all", 0);
+    agx_op_start_in(&l->question.op, &look_kind, &l->native->operations,
+                    sandbox_id ? l->question.sandbox_id : "all", 0);
     return 0;
 }

@@ -43,30 +43,30 @@ static void on_resolved(void *user, const struct agx_egress *list, size_t n)
 
     for (size_t i = 0; r == 0 && i < n; i++)
         r = agx_hosts_add(&list[i], &up->hosts, &up->egress, &error);
-    up->resolve = agx_resolve_stop(up->resolve); /* the names in the list belong to it */
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    up->resolve = agx_resolve_stop(up->resolve); /* the names in the list are its own */
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 int agx_native_up_enter_names(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     const struct agx_spec *spec = &up->task.sandbox.spec;
     _cleanup_free_ struct agx_egress *list = NULL;
     size_t n;
     int r;
 
     if (spec->network != AGX_NETWORK_EGRESS)
-        return agx_step_wait(&up->task.step, 0, UP_MAKE, err);
+        return agx_op_wait(&up->task.op, 0, UP_MAKE, err);
     r = agx_words_copy(&up->egress, &spec->egress, err);
     list = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*list));
     n = agx_native_egress_parse(&spec->egress, list);
     if (r == 0 && has_names(list, n)) {
         r = agx_resolve_start(up->native->resolver, list, n, on_resolved, up, &up->resolve, err);
         if (r == 0)
-            agx_step_hold(&up->task.step);
+            agx_op_hold(&up->task.op);
     }
-    return agx_step_wait(&up->task.step, r, UP_MAKE, err);
+    return agx_op_wait(&up->task.op, r, UP_MAKE, err);
 }
 
 void agx_native_up_cancel_names(struct agx_native_up *up)
@@ -74,7 +74,7 @@ void agx_native_up_cancel_names(struct agx_native_up *up)
     if (!up->resolve)
         return;
     up->resolve = agx_resolve_stop(up->resolve);
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }
 
 /* ---- while it runs ---- */

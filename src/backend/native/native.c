@@ -1,8 +1,8 @@
 /*
  * native.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (operations, init clients, handles, pools,
- * the namespace sets) is counted in `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, attends, handles, pools, the nests)
+ * counts in `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/native/native_internal.h"
 
@@ -188,8 +188,8 @@ static void native_close(struct agx_backend *b, agx_done_fn closed, void *user)
         n->rootless->empty = !anything_runs(n);
     n->closed = closed;
     n->closed_user = user;
-    for (struct agx_step *s = n->steps.first; s; s = s->next)
-        agx_step_abort(s);
+    for (struct agx_op *op = n->operations.first; op; op = op->next)
+        agx_op_abort(op);
     for (size_t at = 0; agx_map_next(&n->boxes, &at, NULL, &value);)
         agx_native_box_close(value);
     if (n->nests) {
@@ -228,14 +228,14 @@ static const struct agx_backend_ops native_ops = {
 
 /* ---- open ---- */
 
-static void step_begun(struct agx_steps *all)
+static void op_begun(struct agx_op_group *g)
 {
-    container_of(all, struct agx_native, steps)->n_open++;
+    container_of(g, struct agx_native, operations)->n_open++;
 }
 
-static void step_gone(struct agx_steps *all)
+static void op_gone(struct agx_op_group *g)
 {
-    agx_native_released(container_of(all, struct agx_native, steps));
+    agx_native_released(container_of(g, struct agx_native, operations));
 }
 
 static void on_notice(void *user, const char *text)
@@ -378,7 +378,7 @@ int agx_backend_native_open(struct agx_loop *l, const struct agx_native_config *
 
     agx_loop_assert(l);
     n->base = (struct agx_backend){ .ops = &native_ops, .loop = l };
-    n->steps = (struct agx_steps){ .loop = l, .begun = step_begun, .gone = step_gone };
+    n->operations = (struct agx_op_group){ .loop = l, .begun = op_begun, .gone = op_gone };
     n->dirs = (struct agx_boxdirs){ -1, -1 };
     n->images = c->images;
     n->puller = c->puller;

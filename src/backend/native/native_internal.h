@@ -30,14 +30,14 @@
 #include "backend/native/pasta.h"
 #include "backend/resolve.h"
 #include "backend/shown.h"
-#include "backend/step.h"
+#include "loop/op.h"
 #include "base/map.h"
 #include "image/images.h"
 #include "image/pull.h"
 
 struct agx_native {
     struct agx_backend base;
-    struct agx_steps steps;
+    struct agx_op_group operations;
     char instance[AGX_UUID_TEXT_SIZE];
     char *dir;    /* <data>/native */
     char *ground; /* the lowest layer; NULL: layers have other ids than our files */
@@ -65,7 +65,7 @@ struct agx_native {
     struct agx_error *unfenced; /* why not; NULL: not known yet */
     bool trash_is_full, trash_runs;
     struct agx_map boxes; /* by sandbox id */
-    unsigned n_open;      /* operations, init clients, handles, pools, the close itself */
+    unsigned n_open;      /* operations, attends, handles, pools, the close itself */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -90,8 +90,8 @@ int agx_native_task_start(struct agx_backend *b, const struct agx_backend_reques
 /* A state that waits until all is loaded and no other operation has the box; `self` is its
  * number. */
 int agx_native_task_await(struct agx_task *t, unsigned self, unsigned then);
-/* The `ended` of sandbox operations. */
-void agx_native_task_ended(struct agx_step *s, struct agx_error *error);
+/* The `finish` of tasks. */
+void agx_native_task_ended(struct agx_op *op, struct agx_error *error);
 extern const struct agx_task_verb agx_native_verb_up;   /* CREATE, RESUME, REVIVE */
 extern const struct agx_task_verb agx_native_verb_down; /* STOP, HALT, DELETE */
 

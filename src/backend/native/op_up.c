@@ -11,7 +11,7 @@
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_native_task_await(agx_task_of(agx_step_of(op)), UP_AWAIT, UP_SCAN);
+    return agx_native_task_await(agx_task_of(op), UP_AWAIT, UP_SCAN);
 }
 
 /* ---- scan ---- */
@@ -78,20 +78,20 @@ static void scan_done(struct agx_job *j, struct agx_error *error)
     const struct agx_task *t = &up->task;
 
     if (!error)
-        up->task.step.then = after_scan(up, x->there, &error);
+        up->task.op.then = after_scan(up, x->there, &error);
     free(x->id);
     free(x);
-    agx_step_fail(&up->task.step, &error);
-    if (!t->step.op.error && t->verb == AGX_DO_CREATE && t->hooks.begun && !t->abandoned)
+    agx_op_fail(&up->task.op, &error);
+    if (!t->op.error && t->verb == AGX_DO_CREATE && t->hooks.begun && !t->abandoned)
         t->hooks.begun(t->user);
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }
 
 static const struct agx_job_kind scan_kind = { .name = "scan", .run = run_scan, .done = scan_done };
 
 static int enter_scan(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     struct scan_job *x = agx_new(struct scan_job);
     int r;
 
@@ -108,12 +108,12 @@ static int enter_scan(struct agx_op *op, struct agx_error **err)
     if (r == 0)
         r = agx_job_start(&x->job, up->native->disk_pool, err);
     if (r == 0) {
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     } else {
         free(x->id);
         free(x);
     }
-    return agx_step_wait(&up->task.step, r, UP_DONE, err);
+    return agx_op_wait(&up->task.op, r, UP_DONE, err);
 }
 
 /* ---- clear, undo ---- */
@@ -123,34 +123,34 @@ static void on_down(void *user, struct agx_error *error)
     struct agx_native_up *up = user;
 
     up->downing = NULL;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static void begin_down(struct agx_native_up *up)
 {
-    agx_step_hold(&up->task.step);
+    agx_op_hold(&up->task.op);
     up->downing = agx_native_down_start(
         up->box, up->makes ? AGX_NATIVE_DOWN_REMOVE : AGX_NATIVE_DOWN_STOP, 0, on_down, up);
 }
 
 static int enter_clear(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
 
     begin_down(up);
-    return agx_step_wait(&up->task.step, 0, UP_NAMES, err);
+    return agx_op_wait(&up->task.op, 0, UP_NAMES, err);
 }
 
 /* The operation's own failure is reported, not that of the undo. */
 static int enter_undo(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
 
     agx_native_up_drop_nest(up);
     if (up->undoes && !up->native->base.closing)
         begin_down(up);
-    return agx_step_wait(&up->task.step, 0, UP_DONE, err);
+    return agx_op_wait(&up->task.op, 0, UP_DONE, err);
 }
 
 /* ---- reach ---- */
@@ -187,10 +187,9 @@ static void tell_companions(struct agx_native_up *up)
  * meanwhile, even where init need not be waited for because only companions were started. */
 static int enter_reach(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     struct agx_native_box *box = up->box;
-    struct agx_step *s = &up->task.step;
-    const uint64_t now_ms = uv_now(agx_loop_uv(s->all->loop));
+    const uint64_t now_ms = uv_now(agx_loop_uv(op->loop));
     const bool answers = box->attended && agx_attend_is_ready(box->attend);
     int r = 0;
 
@@ -204,7 +203,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     } else if (answers && up->recorded) {
         tell_companions(up);
         agx_native_guard(box);
-        return agx_step_wait(s, 0, UP_DONE, err);
+        return agx_op_wait(op, 0, UP_DONE, err);
     } else if (now_ms >= up->reach_until_ms) {
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "init of sandbox '%s' does not answer",
                           box->id);
@@ -212,15 +211,15 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     if (r == 0 && !up->recorded)
         r = agx_native_up_record(up, err);
     if (r == 0 && !answers && up->reach_until_ms > now_ms)
-        agx_step_pause(s, up->reach_until_ms - now_ms);
-    return agx_step_wait(s, r, UP_REACH, err);
+        agx_op_pause(op, up->reach_until_ms - now_ms);
+    return agx_op_wait(op, r, UP_REACH, err);
 }
 
 /* ---- the whole ---- */
 
-static void cancel_up(struct agx_step *s)
+static void cancel_up(struct agx_op *op)
 {
-    struct agx_native_up *up = agx_native_up_of(s);
+    struct agx_native_up *up = agx_native_up_of(op);
 
     if (up->downing)
         agx_native_down_cancel(up->downing);
@@ -260,26 +259,28 @@ static void up_free(struct agx_task *t)
 }
 
 static const struct agx_op_state up_states[] = {
-    [UP_AWAIT] = { "await", enter_await, agx_step_cancel },
-    [UP_SCAN] = { "scan", enter_scan, agx_step_cancel },
-    [UP_CLEAR] = { "clear", enter_clear, agx_step_cancel },
-    [UP_NAMES] = { "names", agx_native_up_enter_names, agx_step_cancel },
-    [UP_MAKE] = { "make", agx_native_up_enter_make, agx_step_cancel, UP_UNDO },
-    [UP_PREPARE] = { "prepare", agx_native_up_enter_prepare, agx_step_cancel, UP_UNDO },
-    [UP_LAUNCH] = { "launch", agx_native_up_enter_launch, agx_step_cancel, UP_UNDO },
-    [UP_STAT] = { "stat", agx_native_up_enter_stat, agx_step_cancel, UP_UNDO },
-    [UP_UNPACK] = { "unpack", agx_native_up_enter_unpack, agx_step_cancel, UP_UNDO },
-    [UP_MADE] = { "made", agx_native_up_enter_made, agx_step_cancel, UP_UNDO },
-    [UP_GO] = { "go", agx_native_up_enter_go, agx_step_cancel, UP_UNDO },
-    [UP_FORWARD] = { "forward", agx_native_up_enter_forward, agx_step_cancel, UP_UNDO },
-    [UP_REACH] = { "reach", enter_reach, agx_step_cancel, UP_UNDO },
-    [UP_UNDO] = { "undo", enter_undo, agx_step_cancel },
+    [UP_AWAIT] = { "await", enter_await, agx_op_cancel_held },
+    [UP_SCAN] = { "scan", enter_scan, agx_op_cancel_held },
+    [UP_CLEAR] = { "clear", enter_clear, agx_op_cancel_held },
+    [UP_NAMES] = { "names", agx_native_up_enter_names, agx_op_cancel_held },
+    [UP_MAKE] = { "make", agx_native_up_enter_make, agx_op_cancel_held, UP_UNDO },
+    [UP_PREPARE] = { "prepare", agx_native_up_enter_prepare, agx_op_cancel_held, UP_UNDO },
+    [UP_LAUNCH] = { "launch", agx_native_up_enter_launch, agx_op_cancel_held, UP_UNDO },
+    [UP_STAT] = { "stat", agx_native_up_enter_stat, agx_op_cancel_held, UP_UNDO },
+    [UP_UNPACK] = { "unpack", agx_native_up_enter_unpack, agx_op_cancel_held, UP_UNDO },
+    [UP_MADE] = { "made", agx_native_up_enter_made, agx_op_cancel_held, UP_UNDO },
+    [UP_GO] = { "go", agx_native_up_enter_go, agx_op_cancel_held, UP_UNDO },
+    [UP_FORWARD] = { "forward", agx_native_up_enter_forward, agx_op_cancel_held, UP_UNDO },
+    [UP_REACH] = { "reach", enter_reach, agx_op_cancel_held, UP_UNDO },
+    [UP_UNDO] = { "undo", enter_undo, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind up_kind = {
-    .op = { "native-up", up_states, AGX_ARRAY_LEN(up_states), agx_step_finish },
-    .cancel = cancel_up,
-    .ended = agx_native_task_ended,
+static const struct agx_op_kind up_kind = {
+    .name = "native-up",
+    .states = up_states,
+    .n_states = AGX_ARRAY_LEN(up_states),
+    .cancel_held = cancel_up,
+    .finish = agx_native_task_ended,
 };
 
 const struct agx_task_verb agx_native_verb_up = { &up_kind, sizeof(struct agx_native_up), up_begin,

@@ -82,9 +82,9 @@ struct agx_native_up {
     uint64_t reach_until_ms;
 };
 
-static inline struct agx_native_up *agx_native_up_of(struct agx_step *s)
+static inline struct agx_native_up *agx_native_up_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(s), struct agx_native_up, task);
+    return container_of(agx_task_of(op), struct agx_native_up, task);
 }
 
 /* names.c */

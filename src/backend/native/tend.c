@@ -31,7 +31,7 @@ struct tended {
 };
 
 struct agx_native_tend {
-    struct agx_step step;
+    struct agx_op op;
     struct agx_native_box *box;
     struct tended *places; /* name forwarders of each part, then that of the ports */
     size_t n_places;
@@ -39,7 +39,7 @@ struct agx_native_tend {
 
 static struct agx_native_tend *tend_of(struct agx_op *op)
 {
-    return container_of(agx_step_of(op), struct agx_native_tend, step);
+    return container_of(op, struct agx_native_tend, op);
 }
 
 /* ---- one forwarder ---- */
@@ -153,11 +153,11 @@ static int enter_rest(struct agx_op *op, struct agx_error **err)
     struct agx_native_tend *x = tend_of(op);
     struct agx_native_box *box = x->box;
 
-    if (uv_now(agx_loop_uv(x->step.all->loop)) - box->tend_ms >= AGX_NATIVE_FORWARD_STABLE_MS)
+    if (uv_now(agx_loop_uv(x->op.loop)) - box->tend_ms >= AGX_NATIVE_FORWARD_STABLE_MS)
         box->tend_tries = 0;
-    agx_step_pause(&x->step, agx_backoff_ms(box->tend_tries, AGX_NATIVE_FORWARD_FIRST_MS,
-                                            AGX_NATIVE_FORWARD_MAX_MS));
-    return agx_step_wait(&x->step, 0, TEND_START, err);
+    agx_op_pause(&x->op, agx_backoff_ms(box->tend_tries, AGX_NATIVE_FORWARD_FIRST_MS,
+                                        AGX_NATIVE_FORWARD_MAX_MS));
+    return agx_op_wait(&x->op, 0, TEND_START, err);
 }
 
 /* Takes the error. The first of a series is logged as a warning. */
@@ -193,7 +193,7 @@ static void on_started(void *user, struct agx_error *error)
                 AGX_F_UINT("tries", x->box->tend_tries));
         x->box->unnoted = true;
     }
-    agx_step_arrive(&x->step);
+    agx_op_arrive(&x->op);
 }
 
 static int start_ports(struct agx_native_tend *x, struct agx_error **err)
@@ -220,7 +220,7 @@ static void start_one(struct agx_native_tend *x, size_t place)
         return;
     }
     x->places[place].is_awaited = true;
-    agx_step_hold(&x->step);
+    agx_op_hold(&x->op);
 }
 
 static int enter_start(struct agx_op *op, struct agx_error **err)
@@ -229,14 +229,14 @@ static int enter_start(struct agx_op *op, struct agx_error **err)
     struct agx_native_box *box = x->box;
 
     box->tend_tries++;
-    box->tend_ms = uv_now(agx_loop_uv(x->step.all->loop));
+    box->tend_ms = uv_now(agx_loop_uv(x->op.loop));
     for (size_t i = 0; i + 1 < x->n_places; i++) {
         if (lacks_names(box, i))
             start_one(x, i);
     }
     if (lacks_ports(box))
         start_one(x, x->n_places - 1);
-    return agx_step_wait(&x->step, 0, TEND_NOTE, err);
+    return agx_op_wait(&x->op, 0, TEND_NOTE, err);
 }
 
 /* ---- the record ---- */
@@ -276,8 +276,8 @@ static void note_done(struct agx_job *j, struct agx_error *error)
         complain(x, error);
     else
         x->box->unnoted = false;
-    x->step.then = next_of(x);
-    agx_step_arrive(&x->step);
+    x->op.then = next_of(x);
+    agx_op_arrive(&x->op);
 }
 
 static const struct agx_job_kind note_kind = { .name = "note", .run = run_note, .done = note_done };
@@ -290,7 +290,7 @@ static int enter_note(struct agx_op *op, struct agx_error **err)
     int r;
 
     if (!x->box->unnoted)
-        return agx_step_wait(&x->step, 0, next_of(x), err);
+        return agx_op_wait(&x->op, 0, next_of(x), err);
     n = agx_new(struct note_job);
     n->job.kind = &note_kind;
     n->tend = x;
@@ -301,15 +301,15 @@ static int enter_note(struct agx_op *op, struct agx_error **err)
     if (r < 0)
         note_free(n);
     else
-        agx_step_hold(&x->step);
-    return agx_step_wait(&x->step, r, TEND_DONE, err);
+        agx_op_hold(&x->op);
+    return agx_op_wait(&x->op, r, TEND_DONE, err);
 }
 
 /* ---- the whole ---- */
 
-static void cancel_tend(struct agx_step *s)
+static void cancel_tend(struct agx_op *op)
 {
-    struct agx_native_tend *x = tend_of(&s->op);
+    struct agx_native_tend *x = tend_of(op);
 
     for (size_t i = 0; i < x->n_places; i++) {
         struct tended *place = &x->places[i];
@@ -318,13 +318,13 @@ static void cancel_tend(struct agx_step *s)
             continue;
         place->is_awaited = false;
         *slot_of(place) = agx_forward_stop(*slot_of(place));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
 }
 
-static void tend_ended(struct agx_step *s, struct agx_error *error)
+static void tend_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_native_tend *x = tend_of(&s->op);
+    struct agx_native_tend *x = tend_of(op);
     struct agx_native_box *box = x->box;
 
     agx_error_free(error);
@@ -332,20 +332,22 @@ static void tend_ended(struct agx_step *s, struct agx_error *error)
     free(x);
     box->tend = NULL;
     if (box->task)
-        agx_step_wake(&box->task->step);
-    agx_native_tend(box); /* for what ended meanwhile */
+        agx_op_wake(&box->task->op);
+    agx_native_tend(box); /* what ended meanwhile */
 }
 
 static const struct agx_op_state tend_states[] = {
-    [TEND_REST] = { "rest", enter_rest, agx_step_cancel },
-    [TEND_START] = { "start", enter_start, agx_step_cancel },
-    [TEND_NOTE] = { "note", enter_note, agx_step_cancel },
+    [TEND_REST] = { "rest", enter_rest, agx_op_cancel_held },
+    [TEND_START] = { "start", enter_start, agx_op_cancel_held },
+    [TEND_NOTE] = { "note", enter_note, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind tend_kind = {
-    .op = { "native-tend", tend_states, AGX_ARRAY_LEN(tend_states), agx_step_finish },
-    .cancel = cancel_tend,
-    .ended = tend_ended,
+static const struct agx_op_kind tend_kind = {
+    .name = "native-tend",
+    .states = tend_states,
+    .n_states = AGX_ARRAY_LEN(tend_states),
+    .cancel_held = cancel_tend,
+    .finish = tend_ended,
 };
 
 void agx_native_tend(struct agx_native_box *box)
@@ -362,11 +364,11 @@ void agx_native_tend(struct agx_native_box *box)
     for (size_t i = 0; i < x->n_places; i++)
         x->places[i].tend = x;
     box->tend = x;
-    agx_step_start(&x->step, &tend_kind, &n->steps, box->id, 0);
+    agx_op_start_in(&x->op, &tend_kind, &n->operations, box->id, 0);
 }
 
 void agx_native_tend_cancel(struct agx_native_box *box)
 {
     if (box->tend)
-        agx_op_cancel(&box->tend->step.op, AGX_CANCELLED);
+        agx_op_cancel(&box->tend->op, AGX_CANCELLED);
 }

@@ -81,8 +81,8 @@ static void stat_done(struct agx_job *j, struct agx_error *error)
 
     up->copy_target = x->there;
     stat_free(x);
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static const struct agx_job_kind stat_kind = { .name = "stat", .run = run_stat, .done = stat_done };
@@ -101,19 +101,19 @@ static int look_at_target(struct agx_native_up *up, struct agx_error **err)
     if (r < 0)
         stat_free(x);
     else
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
 int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     int r;
 
     if (up->copy >= agx_native_up_copies(up))
-        return agx_step_wait(&up->task.step, 0, UP_MADE, err);
+        return agx_op_wait(&up->task.op, 0, UP_MADE, err);
     r = copy_of(up) ? look_at_target(up, err) : agx_native_up_pack_files(up, err);
-    return agx_step_wait(&up->task.step, r, UP_UNPACK, err);
+    return agx_op_wait(&up->task.op, r, UP_UNPACK, err);
 }
 
 /* ---- unpacking ---- */
@@ -270,12 +270,12 @@ static void on_unpacked(void *user, const struct agx_child_status *status)
             (void)agx_error_wrap(&x->error, -(int)x->error->code, "copy files of builtin tools");
         up->unpack = NULL;
         up->copy++;
-        agx_step_fail(&up->task.step, &x->error);
+        agx_op_fail(&up->task.op, &x->error);
     }
     hang_up(x);
     settle(x);
     if (up)
-        agx_step_arrive(&up->task.step);
+        agx_op_arrive(&up->task.op);
 }
 
 static int open_mounts(pid_t pid, struct agx_error **err)
@@ -359,7 +359,7 @@ static int begin(struct agx_native_unpack *x, struct agx_error **err)
 
 int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     struct agx_native_unpack *x = agx_new(struct agx_native_unpack);
     int r;
 
@@ -372,15 +372,15 @@ int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
         agx_closep(&x->tar_fd);
         agx_closep(&x->complaint_fd);
         unpack_free(x);
-        return agx_step_wait(&up->task.step, r, UP_STAT, err);
+        return agx_op_wait(&up->task.op, r, UP_STAT, err);
     }
     (void)uv_poll_init(agx_loop_uv(x->native->base.loop), &x->poll, x->tar_fd);
     x->polls = true;
     x->native->n_open++;
     up->unpack = x;
-    agx_step_hold(&up->task.step);
+    agx_op_hold(&up->task.op);
     pump(x);
-    return agx_step_wait(&up->task.step, 0, UP_STAT, err);
+    return agx_op_wait(&up->task.op, 0, UP_STAT, err);
 }
 
 void agx_native_up_cancel_unpack(struct agx_native_up *up)
@@ -392,14 +392,14 @@ void agx_native_up_cancel_unpack(struct agx_native_up *up)
     x->up = NULL;
     agx_child_kill(x->child, SIGKILL);
     hang_up(x);
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }
 
 /* ---- it is whole: its main process may start ---- */
 
 int agx_native_up_enter_made(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     struct agx_native_state *s = &up->box->state;
     int r = 0;
 
@@ -407,12 +407,12 @@ int agx_native_up_enter_made(struct agx_op *op, struct agx_error **err)
         s->made = true;
         r = agx_native_up_record(up, err);
     }
-    return agx_step_wait(&up->task.step, r, UP_GO, err);
+    return agx_op_wait(&up->task.op, r, UP_GO, err);
 }
 
 int agx_native_up_enter_go(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     struct agx_native_up_part *p = &up->parts[0];
     int r = 0;
 
@@ -421,8 +421,8 @@ int agx_native_up_enter_go(struct agx_op *op, struct agx_error **err)
         r = -(int)(*err)->code;
     } else if (p->waits) {
         p->waits = false;
-        agx_step_hold(&up->task.step); /* until it runs */
+        agx_op_hold(&up->task.op); /* until it runs */
         r = agx_launch_go(p->launch, err);
     }
-    return agx_step_wait(&up->task.step, r, UP_FORWARD, err);
+    return agx_op_wait(&up->task.op, r, UP_FORWARD, err);
 }

@@ -75,8 +75,8 @@ static void files_done(struct agx_job *j, struct agx_error *error)
     up->tar = x->tar;
     x->tar = (struct agx_buf){ 0 };
     files_free(x);
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static const struct agx_job_kind files_kind = { .name = "files",
@@ -103,6 +103,6 @@ int agx_native_up_pack_files(struct agx_native_up *up, struct agx_error **err)
     if (r < 0)
         files_free(x);
     else
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }

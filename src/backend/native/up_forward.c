@@ -8,7 +8,7 @@
 static void arrive(struct agx_native_up *up)
 {
     up->forwarding--;
-    agx_step_arrive(&up->task.step);
+    agx_op_arrive(&up->task.op);
 }
 
 /* If a forwarder of the primary fails, the sandbox does not work as requested: the operation
@@ -17,7 +17,7 @@ static void on_forwards(void *user, struct agx_error *error)
 {
     struct agx_native_up *up = user;
 
-    agx_step_fail(&up->task.step, &error);
+    agx_op_fail(&up->task.op, &error);
     arrive(up);
 }
 
@@ -41,7 +41,7 @@ static void on_companion_forwards(void *user, struct agx_error *error)
 static void expect(struct agx_native_up *up)
 {
     up->forwarding++;
-    agx_step_hold(&up->task.step);
+    agx_op_hold(&up->task.op);
 }
 
 /* Each started part has its own forwarder for names, because each has its own network namespace. */
@@ -78,7 +78,7 @@ static int forward_ports(struct agx_native_up *up, struct agx_error **err)
 
 int agx_native_up_enter_forward(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < up->n_parts; i++)
@@ -86,7 +86,7 @@ int agx_native_up_enter_forward(struct agx_op *op, struct agx_error **err)
     if (r == 0)
         r = forward_ports(up, err);
     agx_forward_sockets_done(&up->sockets);
-    return agx_step_wait(&up->task.step, r, UP_REACH, err);
+    return agx_op_wait(&up->task.op, r, UP_REACH, err);
 }
 
 /* Forwarders that do not work yet are not waited for; the undo ends them. */
@@ -96,5 +96,5 @@ void agx_native_up_cancel_forward(struct agx_native_up *up)
         return;
     agx_native_box_unforward(up->box);
     for (; up->forwarding > 0; up->forwarding--)
-        agx_step_arrive(&up->task.step);
+        agx_op_arrive(&up->task.op);
 }

@@ -16,11 +16,11 @@
 static void take_image(struct agx_native_up_part *p, struct agx_image *image,
                        struct agx_error *error)
 {
-    struct agx_step *s = &p->up->task.step;
+    struct agx_op *op = &p->up->task.op;
 
     if (image)
         p->image = agx_image_ref(image);
-    agx_step_fail(s, &error); /* also for a companion */
+    agx_op_fail(op, &error); /* of a companion too */
 }
 
 static void on_image(void *user, struct agx_image *image, struct agx_error *error)
@@ -29,7 +29,7 @@ static void on_image(void *user, struct agx_image *image, struct agx_error *erro
 
     p->want = NULL;
     take_image(p, image, error);
-    agx_step_arrive(&p->up->task.step);
+    agx_op_arrive(&p->up->task.op);
 }
 
 static void on_progress(void *user, const struct agx_pull *pull)
@@ -55,7 +55,7 @@ static int get_image(struct agx_native_up *up, size_t part, struct agx_error **e
                               part == 0 ? spec->image : spec->companions[part - 1].image,
                               &puller_ops, p, &p->want, err);
         if (r == 0)
-            agx_step_hold(&up->task.step);
+            agx_op_hold(&up->task.op);
         return r;
     }
     r = agx_images_find(up->native->images,
@@ -73,8 +73,8 @@ static void on_nest(void *user, struct agx_nest *nest, struct agx_error *error)
 
     up->nest_op = NULL;
     up->nest = nest;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 void agx_native_up_drop_nest(struct agx_native_up *up)
@@ -111,7 +111,7 @@ static int get_nest(struct agx_native_up *up, struct agx_error **err)
         bases[i] = up->box->state.parts[i].id_base;
     r = agx_nests_take(n->nests, &want, on_nest, up, &up->nest_op, err);
     if (r == 0)
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
@@ -120,8 +120,8 @@ static void on_mended(void *user, struct agx_error *error)
     struct agx_native_up *up = user;
 
     up->nest_mend = NULL;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 /* A companion starts in the namespaces of its last run. If a daemon ended since, they are gone. */
@@ -141,7 +141,7 @@ static int mend_nest(struct agx_native_up *up, struct agx_error **err)
         return 0;
     r = agx_nest_mend(nest, lost, on_mended, up, &up->nest_mend, err);
     if (r == 0)
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
@@ -152,8 +152,8 @@ static void on_pasta(void *user, struct agx_error *error)
     struct agx_native_up *up = user;
 
     up->pasta_op = NULL;
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static int get_pasta(struct agx_native_up *up, struct agx_error **err)
@@ -165,7 +165,7 @@ static int get_pasta(struct agx_native_up *up, struct agx_error **err)
         return 0;
     r = agx_pasta_await(p, on_pasta, up, &up->pasta_op, err);
     if (r == 0)
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
@@ -180,8 +180,8 @@ static void on_shown(void *user, struct agx_shown *shown, struct agx_error *erro
     *shown = (struct agx_shown){ 0 };
     if (!up->makes)
         agx_binds_log_changed(&up->shown.binds, &up->box->state.sources, up->task.sandbox.id);
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static int get_shown(struct agx_native_up *up, struct agx_error **err)
@@ -194,13 +194,13 @@ static int get_shown(struct agx_native_up *up, struct agx_error **err)
     r = agx_shown_start(&up->native->host, &up->task.sandbox, NULL, up->makes, on_shown, up,
                         &up->shown_job, err);
     if (r == 0)
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
 int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     const struct agx_spec *spec = &up->task.sandbox.spec;
     int r = 0;
 
@@ -214,34 +214,34 @@ int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err)
         r = get_shown(up, err);
     for (size_t i = 0; r == 0 && i < up->n_parts; i++)
         r = up->parts[i].runs ? 0 : get_image(up, i, err);
-    return agx_step_wait(&up->task.step, r, UP_PREPARE, err);
+    return agx_op_wait(&up->task.op, r, UP_PREPARE, err);
 }
 
 void agx_native_up_cancel_make(struct agx_native_up *up)
 {
-    struct agx_step *s = &up->task.step;
+    struct agx_op *op = &up->task.op;
 
     for (size_t i = 0; i < up->n_parts; i++) {
         if (!up->parts[i].want)
             continue;
         agx_puller_cancel(AGX_TAKE_PTR(up->parts[i].want));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (up->nest_op) {
         agx_nest_abandon(AGX_TAKE_PTR(up->nest_op));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (up->pasta_op) {
         agx_pasta_abandon(AGX_TAKE_PTR(up->pasta_op));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (up->nest_mend) {
         agx_nest_mend_abandon(AGX_TAKE_PTR(up->nest_mend));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
     if (up->shown_job) {
         agx_shown_abandon(AGX_TAKE_PTR(up->shown_job));
-        agx_step_arrive(s);
+        agx_op_arrive(op);
     }
 }
 
@@ -353,8 +353,8 @@ static void prepare_done(struct agx_job *j, struct agx_error *error)
     for (size_t i = 0; i < up->n_parts; i++)
         up->has_disks = up->has_disks || x->parts[i].limits.disk_bytes > 0;
     prepare_free(x);
-    agx_step_fail(&up->task.step, &error);
-    agx_step_arrive(&up->task.step);
+    agx_op_fail(&up->task.op, &error);
+    agx_op_arrive(&up->task.op);
 }
 
 static const struct agx_job_kind prepare_kind = { .name = "prepare",
@@ -404,7 +404,7 @@ static int start_prepare(struct agx_native_up *up, struct agx_error **err)
     if (r < 0)
         prepare_free(x);
     else
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
@@ -486,10 +486,10 @@ static int take_over(struct agx_native_up *up, struct agx_error **err)
 
 int agx_native_up_enter_prepare(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
     int r = up->mends ? 0 : take_over(up, err);
 
     if (r == 0)
         r = start_prepare(up, err);
-    return agx_step_wait(&up->task.step, r, UP_LAUNCH, err);
+    return agx_op_wait(&up->task.op, r, UP_LAUNCH, err);
 }

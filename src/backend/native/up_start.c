@@ -49,12 +49,12 @@ static void record_free(struct record_job *x)
 static void record_done(struct agx_job *j, struct agx_error *error)
 {
     struct record_job *x = container_of(j, struct record_job, job);
-    struct agx_step *s = &x->up->task.step;
+    struct agx_op *op = &x->up->task.op;
 
-    x->up->recorded = x->up->task.step.op.state == UP_REACH;
+    x->up->recorded = x->up->task.op.state == UP_REACH;
     record_free(x);
-    agx_step_fail(s, &error);
-    agx_step_arrive(s);
+    agx_op_fail(op, &error);
+    agx_op_arrive(op);
 }
 
 static const struct agx_job_kind record_kind = { .name = "record",
@@ -69,14 +69,14 @@ int agx_native_up_record(struct agx_native_up *up, struct agx_error **err)
     x->job.kind = &record_kind;
     x->up = up;
     x->dirs = &up->native->dirs;
-    x->settles = up->has_disks && up->task.step.op.state == UP_REACH;
+    x->settles = up->has_disks && up->task.op.state == UP_REACH;
     r = agx_native_state_copy(&x->state, &up->box->state, err);
     if (r == 0)
         r = agx_job_start(&x->job, up->native->disk_pool, err);
     if (r < 0)
         record_free(x);
     else
-        agx_step_hold(&up->task.step);
+        agx_op_hold(&up->task.op);
     return r;
 }
 
@@ -105,7 +105,7 @@ static void part_failed(struct agx_native_up_part *p, struct agx_error *error)
 
     if (i == 0) {
         (void)agx_error_wrap(&error, -(int)error->code, "start sandbox '%s'", sb->id);
-        agx_step_fail(&p->up->task.step, &error);
+        agx_op_fail(&p->up->task.op, &error);
     } else {
         (void)agx_error_wrap(&error, -(int)error->code, "start companion '%s' of sandbox '%s'",
                              sb->spec.companions[i - 1].name, sb->id);
@@ -116,7 +116,7 @@ static void part_failed(struct agx_native_up_part *p, struct agx_error *error)
 static void on_failed(void *user, struct agx_error *error)
 {
     struct agx_native_up_part *p = user;
-    struct agx_step *s = &p->up->task.step;
+    struct agx_op *op = &p->up->task.op;
 
     close_launch(p);
     if (p->waits) { /* reported when it would continue */
@@ -124,7 +124,7 @@ static void on_failed(void *user, struct agx_error *error)
         return;
     }
     part_failed(p, error);
-    agx_step_arrive(s);
+    agx_op_arrive(op);
 }
 
 /* Takes the pidfd. */
@@ -137,7 +137,7 @@ static void on_cloned(struct agx_native_up_part *p, int pidfd, pid_t pid)
 
     agx_native_part_watch(&box->parts[i], pidfd);
     if (r < 0)
-        agx_step_fail(&p->up->task.step, &error);
+        agx_op_fail(&p->up->task.op, &error);
 }
 
 static void on_told(void *user, enum agx_plan_kind kind, int pidfd, pid_t pid)
@@ -152,7 +152,7 @@ static void on_told(void *user, enum agx_plan_kind kind, int pidfd, pid_t pid)
         p->waits = true;
     else
         close_launch(p);
-    agx_step_arrive(&p->up->task.step);
+    agx_op_arrive(&p->up->task.op);
 }
 
 static const struct agx_launch_ops launch_ops = { on_told, on_failed };
@@ -199,7 +199,7 @@ static int launch_part(struct agx_native_up *up, size_t i, struct agx_error **er
     if (r < 0)
         return r;
     n->n_open++;
-    agx_step_hold(&up->task.step);
+    agx_op_hold(&up->task.op);
     return 0;
 }
 
@@ -207,7 +207,7 @@ static int launch_part(struct agx_native_up *up, size_t i, struct agx_error **er
 
 int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_native_up *up = agx_native_up_of(agx_step_of(op));
+    struct agx_native_up *up = agx_native_up_of(op);
 
     agx_attend_expect(up->box->attend);
     for (size_t i = 0; i < up->n_parts; i++) {
@@ -216,7 +216,7 @@ int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err)
         if (!up->parts[i].runs && launch_part(up, i, &error) < 0)
             part_failed(&up->parts[i], error);
     }
-    return agx_step_wait(&up->task.step, 0, UP_STAT, err);
+    return agx_op_wait(&up->task.op, 0, UP_STAT, err);
 }
 
 void agx_native_up_cancel_launch(struct agx_native_up *up)
@@ -226,6 +226,6 @@ void agx_native_up_cancel_launch(struct agx_native_up *up)
             continue;
         close_launch(&up->parts[i]);
         if (!up->parts[i].waits)
-            agx_step_arrive(&up->task.step);
+            agx_op_arrive(&up->task.op);
     }
 }

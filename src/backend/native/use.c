@@ -57,9 +57,9 @@ struct using
     agx_backend_use_fn use;
 };
 
-static struct using *using_of(struct agx_step *s)
+static struct using *using_of(struct agx_op *op)
 {
-    return container_of(s, struct using, question.step);
+    return container_of(op, struct using, question.op);
 }
 
 /* ---- links ---- */
@@ -208,8 +208,8 @@ static void read_done(struct agx_job *j, struct agx_error *error)
     u->parts = AGX_TAKE_PTR(x->parts);
     u->n = x->n;
     read_free(x);
-    agx_step_fail(&u->question.step, &error);
-    agx_step_arrive(&u->question.step);
+    agx_op_fail(&u->question.op, &error);
+    agx_op_arrive(&u->question.op);
 }
 
 static const struct agx_job_kind read_kind = {
@@ -220,12 +220,10 @@ static const struct agx_job_kind read_kind = {
 
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
-    struct agx_step *s = agx_step_of(op);
-
-    if (using_of(s)->native->loaded)
-        return agx_step_wait(s, 0, USE_READ, err);
-    agx_step_pause(s, AGX_NATIVE_LOAD_MS);
-    return agx_step_wait(s, 0, USE_AWAIT, err);
+    if (using_of(op)->native->loaded)
+        return agx_op_wait(op, 0, USE_READ, err);
+    agx_op_pause(op, AGX_NATIVE_LOAD_MS);
+    return agx_op_wait(op, 0, USE_AWAIT, err);
 }
 
 static void copy_parts(struct using *u, const struct agx_native_box *box)
@@ -240,14 +238,14 @@ static void copy_parts(struct using *u, const struct agx_native_box *box)
 
 static int enter_read(struct agx_op *op, struct agx_error **err)
 {
-    struct using *u = using_of(agx_step_of(op));
+    struct using *u = using_of(op);
     const struct agx_native_box *box = agx_native_box_find(u->native, u->question.sandbox_id);
     struct read_job *x;
     int r;
 
     if (!box || !box->known || !box->state.made) {
         r = agx_error_set(err, AGX_NOT_FOUND, "there is no sandbox '%s'", u->question.sandbox_id);
-        return agx_step_wait(&u->question.step, r, USE_DONE, err);
+        return agx_op_wait(&u->question.op, r, USE_DONE, err);
     }
     copy_parts(u, box);
     x = agx_new(struct read_job);
@@ -264,24 +262,24 @@ static int enter_read(struct agx_op *op, struct agx_error **err)
         r = agx_job_start(&x->job, u->native->use_pool, err);
     if (r == 0) {
         u->job = x;
-        agx_step_hold(&u->question.step);
+        agx_op_hold(&u->question.op);
     } else {
         read_free(x);
     }
-    return agx_step_wait(&u->question.step, r, USE_DONE, err);
+    return agx_op_wait(&u->question.op, r, USE_DONE, err);
 }
 
-static void cancel_job(struct agx_step *s)
+static void cancel_job(struct agx_op *op)
 {
-    const struct using *u = using_of(s);
+    const struct using *u = using_of(op);
 
     if (u->job)
         agx_job_cancel(&u->job->job);
 }
 
-static void using_ended(struct agx_step *s, struct agx_error *error)
+static void using_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct using *u = using_of(s);
+    struct using *u = using_of(op);
 
     for (size_t i = 0; !error && i < u->n && agx_question_is_heard(&u->question); i++)
         u->use(u->question.user, i, &u->parts[i].use);
@@ -291,14 +289,16 @@ static void using_ended(struct agx_step *s, struct agx_error *error)
 }
 
 static const struct agx_op_state states[] = {
-    [USE_AWAIT] = { "await", enter_await, agx_step_cancel },
-    [USE_READ] = { "read", enter_read, agx_step_cancel },
+    [USE_AWAIT] = { "await", enter_await, agx_op_cancel_held },
+    [USE_READ] = { "read", enter_read, agx_op_cancel_held },
 };
 
-static const struct agx_step_kind kind = {
-    .op = { "native-use", states, AGX_ARRAY_LEN(states), agx_step_finish },
-    .cancel = cancel_job,
-    .ended = using_ended,
+static const struct agx_op_kind kind = {
+    .name = "native-use",
+    .states = states,
+    .n_states = AGX_ARRAY_LEN(states),
+    .cancel_held = cancel_job,
+    .finish = using_ended,
 };
 
 /* ---- start ---- */
@@ -334,6 +334,6 @@ int agx_native_use(struct agx_backend *b, const struct agx_sandbox *sandbox, agx
     note_limits(u, &sandbox->spec);
     u->use = use;
     *ret_op = &u->question.base;
-    agx_step_start(&u->question.step, &kind, &u->native->steps, u->question.sandbox_id, 0);
+    agx_op_start_in(&u->question.op, &kind, &u->native->operations, u->question.sandbox_id, 0);
     return 0;
 }
