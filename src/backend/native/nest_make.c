@@ -14,20 +14,17 @@
 #include "base/clock.h"
 #include "base/fdpass.h"
 #include "codec/initproto_plan.h"
-#include "loop/child.h"
 
 #include <assert.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/banned.h"
 
-enum { REPORT_FD = 3, GATEWAY = 1, FIRST_MEMBER = 2, NAMES_TRIED = 4 };
+enum { GATEWAY = 1, FIRST_MEMBER = 2, NAMES_TRIED = 4 };
 
 static const char inner_link[] = "eth0";
 
@@ -58,75 +55,40 @@ static void end_init(struct agx_nest_maker *m)
     m->init_pid = 0;
 }
 
-/* Servers that are not root may bind low ports and every user may ping, as with engines: the
- * network belongs to the sandbox. No IPv6 on its link, because no route leads out by it. */
-static size_t write_argv(const char *init, const char **argv)
+/* Servers that are not root may have low ports and anybody may ping, as with engines: the network
+ * is the sandbox's own. No IPv6 on its link, which no route leads out by. */
+static void write_argv(const char *init, const char **argv)
 {
     size_t n = 0;
 
     argv[n++] = init;
     argv[n++] = "--nests";
-    argv[n++] = "3";
+    argv[n++] = AGX_INITSOCK_REPORT_ARG;
     argv[n++] = "net/ipv4/ip_unprivileged_port_start=0";
     argv[n++] = "net/ipv4/ping_group_range=0 65535";
     if (agx_links_ipv6())
         argv[n++] = "net/ipv6/conf/default/disable_ipv6=1";
     argv[n] = NULL;
-    return n;
 }
 
 static int start_init(struct agx_nest_maker *m, struct agx_error **err)
 {
     const char *argv[8];
-    struct timeval limit = { .tv_sec = AGX_NEST_SPAWN_MS / 1000 };
-    int pair[2], r;
-    struct agx_child_fd map;
-    /* Its own session, so that it gets no signals of the daemon's terminal. */
-    struct agx_child_params params = {
-        .file = m->init_path, .argv = argv, .fds = &map, .n_fds = 1, .group = AGX_CHILD_NEW_SESSION
-    };
 
-    (void)write_argv(m->init_path, argv);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return agx_error_errno(err, errno, "make a pair of sockets");
-    m->init_fd = pair[0];
-    (void)setsockopt(m->init_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    map = (struct agx_child_fd){ pair[1], REPORT_FD };
-    r = agx_child_spawn(&params, &m->init_pid, err);
-    (void)close(pair[1]);
-    return r;
+    write_argv(m->init_path, argv);
+    return agx_initsock_spawn(argv, &m->init_fd, &m->init_pid, err);
 }
 
-/* The next report; one that tells of a failure is an error, as is the end of it. Its descriptors
- * are added to those of `made`. */
+/* Its descriptors are added to those of `made`. */
 static int hear(const struct agx_nest_maker *m, enum agx_plan_kind want, struct made *made,
                 pid_t *ret_pid, struct agx_error **err)
 {
-    char packet[AGX_PLAN_REPORT_MAX];
     struct agx_fdpass in = { .fds = made->fds + made->n_fds,
                              .max = AGX_ARRAY_LEN(made->fds) - made->n_fds };
-    struct agx_plan_report report;
-    ssize_t n;
-    int r;
+    int r = agx_initsock_hear(m->init_fd, want, &in, ret_pid, err);
 
-    while ((n = agx_fdpass_receive(m->init_fd, packet, sizeof(packet), 0, &in)) < 0 &&
-           errno == EINTR)
-        continue;
-    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* whether it read our packet or not */
-        return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
-    if (n < 0)
-        return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
     made->n_fds += in.n;
-    r = agx_plan_report_decode(agx_str_bytes(packet, (size_t)n), &report, err);
-    if (r < 0)
-        return r;
-    if (report.kind == AGX_PLAN_FAILED)
-        return agx_plan_failed(&report, err);
-    if (report.kind != want)
-        return agx_error_set(err, AGX_INTERNAL, "agentix-init reported %d, not %d", report.kind,
-                             want);
-    *ret_pid = (pid_t)report.pid;
-    return 0;
+    return r;
 }
 
 static int write_map(pid_t pid, const char *which, const char *text, struct agx_error **err)

@@ -11,6 +11,7 @@
 #include "backend/native/pasta.h"
 #include "backend/native/userns.h"
 #include "base/fd.h"
+#include "base/fdpass.h"
 #include "base/limits_native.h"
 #include "codec/initproto_plan.h"
 #include "loop/child.h"
@@ -22,15 +23,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/banned.h"
 
 #define RECORD "rootless"
 
-enum { REPORT_FD = 3, SUBIDS_MAX = 1 << 20, COMPLAINT_MAX = 400 };
+enum { SUBIDS_MAX = 1 << 20, COMPLAINT_MAX = 400 };
 
 /* ---- a new one ---- */
 
@@ -51,43 +50,17 @@ static void holder_done(struct holder *h)
 
 static int spawn(struct holder *h, const char *init, struct agx_error **err)
 {
-    const char *const argv[] = { init, "--hold", "3", NULL };
-    struct timeval limit = { .tv_sec = AGX_NEST_SPAWN_MS / 1000 };
-    struct agx_child_fd map;
-    const struct agx_child_params params = {
-        .file = init, .argv = argv, .fds = &map, .n_fds = 1, .group = AGX_CHILD_NEW_SESSION
-    };
-    int pair[2], r;
+    const char *const argv[] = { init, "--hold", AGX_INITSOCK_REPORT_ARG, NULL };
 
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return agx_error_errno(err, errno, "make a pair of sockets");
-    h->fd = pair[0];
-    (void)setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    map = (struct agx_child_fd){ pair[1], REPORT_FD };
-    r = agx_child_spawn(&params, &h->pid, err);
-    (void)close(pair[1]);
-    return r;
+    return agx_initsock_spawn(argv, &h->fd, &h->pid, err);
 }
 
 static int hear(const struct holder *h, enum agx_plan_kind want, struct agx_error **err)
 {
-    char packet[AGX_PLAN_REPORT_MAX];
-    struct agx_plan_report report;
-    ssize_t n;
-    int r;
+    struct agx_fdpass in = { 0 };
+    pid_t pid;
 
-    while ((n = recv(h->fd, packet, sizeof(packet), 0)) < 0 && errno == EINTR)
-        continue;
-    if (n == 0 || (n < 0 && errno == ECONNRESET)) /* whether it read our packet or not */
-        return agx_error_set(err, AGX_INTERNAL, "agentix-init ended before it made namespaces");
-    if (n < 0)
-        return agx_error_errno(err, errno, "wait for agentix-init to make namespaces");
-    r = agx_plan_report_decode(agx_str_bytes(packet, (size_t)n), &report, err);
-    if (r == 0 && report.kind == AGX_PLAN_FAILED)
-        r = agx_plan_failed(&report, err);
-    else if (r == 0 && report.kind != want)
-        r = agx_error_set(err, AGX_INTERNAL, "agentix-init reported %d, not %d", report.kind, want);
-    return r;
+    return agx_initsock_hear(h->fd, want, &in, &pid, err);
 }
 
 /* ---- ids ---- */
