@@ -25,6 +25,13 @@ int agx_question_init(struct agx_question *q, struct agx_backend *b, const char 
     return agx_text_set(&q->sandbox_id, sandbox_id, err);
 }
 
+void agx_question_start(struct agx_question *q, const struct agx_op_kind *kind,
+                        struct agx_op_group *group, struct agx_backend_op **ret_op)
+{
+    *ret_op = &q->base;
+    agx_op_start_in(&q->op, kind, group, q->sandbox_id ? q->sandbox_id : "all", 0);
+}
+
 void agx_question_end(struct agx_question *q, struct agx_error *error)
 {
     if (agx_question_is_heard(q))

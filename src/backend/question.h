@@ -2,7 +2,7 @@
  * question.h: an operation that asks and changes nothing: giving it up ends it at once.
  *
  *     agx_question_init(&x->question, b, sandbox_id, done, user, err);
- *     agx_op_start_in(&x->question.op, ...);
+ *     agx_question_start(&x->question, ...);
  *     in `finish`: what was found is told if agx_question_is_heard(); then agx_question_end().
  */
 #ifndef AGX_BACKEND_QUESTION_H
@@ -24,7 +24,11 @@ struct agx_question {
 int agx_question_init(struct agx_question *q, struct agx_backend *b, const char *sandbox_id,
                       agx_done_fn done, void *user, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Does the caller still want the answer? False too while the backend is being closed. */
+/* `sandbox_id`, or the word for all, names it in the log. */
+void agx_question_start(struct agx_question *q, const struct agx_op_kind *kind,
+                        struct agx_op_group *group, struct agx_backend_op **ret_op);
+
+/* Does anybody still want to know? A backend that is being closed tells nothing. */
 static inline bool agx_question_is_heard(const struct agx_question *q)
 {
     return !q->abandoned && !q->base.backend->closing;

@@ -188,39 +188,42 @@ int agx_after_note_purge(const char *state_dir, const char *sandbox_id, struct a
     return agx_path_remove_tree(state_fd, dir, err);
 }
 
+/* A directory to read, or NULL. Takes `fd`, which may be none. */
+static DIR *read_dir(int fd)
+{
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!dir)
+        agx_closep(&fd);
+    return dir;
+}
+
 static void each_of(int top, const char *sandbox_id, agx_after_note_fn found, void *user)
 {
-    int fd = openat(top, sandbox_id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = read_dir(openat(top, sandbox_id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     const struct dirent *e;
 
-    if (!dir) {
-        agx_closep(&fd);
-        return;
-    }
-    while ((e = readdir(dir))) {
+    while (dir && (e = readdir(dir))) {
         uint64_t place;
 
         if (agx_parse_u64(agx_str_from(e->d_name), AGX_PAIRS_MAX, &place))
             found(user, sandbox_id, (size_t)place);
     }
-    (void)closedir(dir);
+    if (dir)
+        (void)closedir(dir);
 }
 
 void agx_after_note_each(const char *state_dir, agx_after_note_fn found, void *user)
 {
     _cleanup_close_ int state_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = state_fd < 0 ? -1 : openat(state_fd, TOP, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir =
+        state_fd < 0 ? NULL : read_dir(openat(state_fd, TOP, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const struct dirent *e;
 
-    if (!dir) {
-        agx_closep(&fd);
-        return;
-    }
-    while ((e = readdir(dir))) {
+    while (dir && (e = readdir(dir))) {
         if (agx_ident_check("sandbox_id", agx_str_from(e->d_name), NULL) == 0)
             each_of(dirfd(dir), e->d_name, found, user);
     }
-    (void)closedir(dir);
+    if (dir)
+        (void)closedir(dir);
 }

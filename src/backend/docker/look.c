@@ -185,8 +185,6 @@ int agx_docker_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
         return r;
     }
     x->seen = seen;
-    *ret_op = &x->question.base;
-    agx_op_start_in(&x->question.op, &look_kind, &agx_docker_of(b)->operations,
-                    sandbox_id ? x->question.sandbox_id : "all", 0);
+    agx_question_start(&x->question, &look_kind, &agx_docker_of(b)->operations, ret_op);
     return 0;
 }

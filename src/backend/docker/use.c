@@ -200,8 +200,6 @@ int agx_docker_use(struct agx_backend *b, const struct agx_sandbox *sandbox, agx
     }
     note_limits(u, &sandbox->spec);
     u->use = use;
-    *ret_op = &u->question.base;
-    agx_op_start_in(&u->question.op, &kind, &agx_docker_of(b)->operations, u->question.sandbox_id,
-                    0);
+    agx_question_start(&u->question, &kind, &agx_docker_of(b)->operations, ret_op);
     return 0;
 }

@@ -168,8 +168,6 @@ int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
     }
     l->native = agx_native_of(b);
     l->seen = seen;
-    *ret_op = &l->question.base;
-    agx_op_start_in(&l->question.op, &look_kind, &l->native->operations,
-                    sandbox_id ? l->question.sandbox_id : "all", 0);
+    agx_question_start(&l->question, &look_kind, &l->native->operations, ret_op);
     return 0;
 }

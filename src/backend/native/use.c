@@ -333,7 +333,6 @@ int agx_native_use(struct agx_backend *b, const struct agx_sandbox *sandbox, agx
     u->parts = agx_alloc(u->n * sizeof(*u->parts));
     note_limits(u, &sandbox->spec);
     u->use = use;
-    *ret_op = &u->question.base;
-    agx_op_start_in(&u->question.op, &kind, &u->native->operations, u->question.sandbox_id, 0);
+    agx_question_start(&u->question, &kind, &u->native->operations, ret_op);
     return 0;
 }
