@@ -1,8 +1,9 @@
 /*
- * lmdb_dir.c: the store's directory: lock, state, and a look at LMDB's file from outside.
+ * lmdb_dir.c: the store's directory: its lock, its state, and checks of LMDB's file before it is
+ * mapped.
  *
- * `state` has always the same length and is written in place, for that needs no space: a store on a
- * full disk can still be opened and read. Text that is not ours counts as "not closed".
+ * `state` always has the same length and is written in place, which needs no space: a store on a
+ * full disk can still be opened and read. Unknown text in it counts as "not closed".
  */
 #include "store/lmdb_dir.h"
 
@@ -20,12 +21,12 @@
 
 #define STATE_SIZE 128
 
-/* LMDB's reader table for more readers than we have. Made in advance, with its blocks: LMDB would
- * leave a hole, and writing to a hole in a map of a full disk is a SIGBUS. */
+/* LMDB's reader table, for more readers than we have. We allocate its blocks in advance: LMDB would
+ * leave a hole, and writing to a mapped hole on a full disk is a SIGBUS. */
 #define LOCK_MDB_SIZE 8192
 
 /* The layout of a meta page of LMDB 0.9 on 64-bit machines: the page's header, then the meta data.
- * The page size stands in the first database's padding. */
+ * The page size is in the first database's padding. */
 struct meta_page {
     uint64_t number;
     uint16_t pad, flags;
@@ -44,13 +45,13 @@ struct meta_page {
 #define META_MAGIC 0xBEEFC0DE
 #define META_VERSION 1
 
-/* What data.mdb looks like from outside. */
+/* Properties of data.mdb, read without LMDB. */
 struct facts {
     uint64_t size;
     int64_t mtime_s;
     uint64_t mtime_ns;
     uint64_t txn;
-    uint64_t needs; /* bytes that its pages take by its own account */
+    uint64_t needs; /* size of its pages according to the meta page */
 };
 
 int agx_lmdb_dir_damaged(const char *data_path, struct agx_error **err, const char *fmt, ...)
@@ -62,11 +63,10 @@ int agx_lmdb_dir_damaged(const char *data_path, struct agx_error **err, const ch
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     return agx_error_set(err, AGX_DATA_LOSS,
-                         "'%s' is damaged: %s; move it away and put a backup in its place",
-                         data_path, text);
+                         "'%s' is damaged: %s; move it away and restore a backup", data_path, text);
 }
 
-/* Opens the directory, ours alone. */
+/* Opens the directory and restricts it to us. */
 static int open_directory(struct agx_lmdb_dir *d, struct agx_error **err)
 {
     struct stat about;
@@ -81,7 +81,7 @@ static int open_directory(struct agx_lmdb_dir *d, struct agx_error **err)
                              "directory '%s' belongs to user %u, not to us (%u)", d->path,
                              (unsigned)about.st_uid, (unsigned)geteuid());
     if ((about.st_mode & 077) != 0 && fchmod(d->fd, 0700) < 0)
-        return agx_error_errno(err, errno, "close directory '%s' to others", d->path);
+        return agx_error_errno(err, errno, "set the mode of directory '%s'", d->path);
     return 0;
 }
 
@@ -92,7 +92,7 @@ static int open_file(struct agx_lmdb_dir *d, const char *name, int flags, struct
     if (fd < 0)
         return agx_error_errno(err, errno, "open '%s/%s'", d->path, name);
     if (fchmod(fd, 0600) < 0) {
-        int r = agx_error_errno(err, errno, "close '%s/%s' to others", d->path, name);
+        int r = agx_error_errno(err, errno, "set the mode of '%s/%s'", d->path, name);
 
         agx_closep(&fd);
         return r;
@@ -118,7 +118,7 @@ static int take_lock(struct agx_lmdb_dir *d, struct agx_error **err)
                              "the store '%s' is in use by process '%.*s'", d->path,
                              AGX_STR_ARG(holder));
     }
-    /* For that message only: on a full disk it does without. */
+    /* Only for that message, so a full disk is no failure. */
     n = snprintf(pid, sizeof(pid), "%-10d", (int)getpid());
     (void)!pwrite(d->lock_fd, pid, (size_t)n, 0);
     return 0;
@@ -170,7 +170,7 @@ struct agx_lmdb_dir *agx_lmdb_dir_close(struct agx_lmdb_dir *d)
     return NULL;
 }
 
-/* One meta page, checked by itself. */
+/* Reads one meta page and checks it by itself. */
 static int read_meta(const struct agx_lmdb_dir *d, int fd, uint64_t at, struct meta_page *ret,
                      struct agx_error **err)
 {
@@ -183,7 +183,7 @@ static int read_meta(const struct agx_lmdb_dir *d, int fd, uint64_t at, struct m
         return agx_lmdb_dir_damaged(d->data_path, err, "it ends within its first pages");
     page_size = ret->dbs[0].pad;
     if (!(ret->flags & META_FLAG) || ret->magic != META_MAGIC)
-        return agx_lmdb_dir_damaged(d->data_path, err, "the page at %" PRIu64 " is no meta page",
+        return agx_lmdb_dir_damaged(d->data_path, err, "the page at %" PRIu64 " is not a meta page",
                                     at);
     if (ret->version != META_VERSION)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
@@ -194,7 +194,7 @@ static int read_meta(const struct agx_lmdb_dir *d, int fd, uint64_t at, struct m
     return 0;
 }
 
-/* Both meta pages; what the newer one says counts. 0: there is no file, or nothing in it. */
+/* Reads both meta pages and uses the newer one. 0: no file, or an empty one. */
 static int read_facts(const struct agx_lmdb_dir *d, struct facts *ret, struct agx_error **err)
 {
     _cleanup_close_ int fd = openat(d->fd, "data.mdb", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -239,7 +239,7 @@ static void format_state(char text[STATE_SIZE + 1], const struct facts *clean)
     (void)snprintf(text, STATE_SIZE + 1, "%-*s\n", STATE_SIZE - 1, words);
 }
 
-/* 1: `text` is what the file says; 0: there is none. */
+/* 1: `text` is the file's content; 0: no file. */
 static int read_state(struct agx_lmdb_dir *d, char text[STATE_SIZE + 1], struct agx_error **err)
 {
     ssize_t n;

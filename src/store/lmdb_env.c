@@ -1,14 +1,14 @@
 /*
- * lmdb_env.c: LMDB's environment, opened, grown and written.
+ * lmdb_env.c: opens, grows and writes LMDB's environment.
  *
  * Functions here that return `int rc` return LMDB's codes; those with an `err` return ours.
  *
  * Invariants:
  *  (1) never MDB_WRITEMAP: a stray write must not reach the file.
- *  (2) a transaction is made again from the start after the map has grown: nothing of a failed one
+ *  (2) after the map has grown a transaction is repeated from the start: nothing of the failed one
  *      is left, neither in the file nor in the batches.
- *  (3) after LMDB has failed to write its meta page it refuses everything, reads too (MDB_PANIC),
- *      until it is opened again; that is done at once, and if it fails, with the next commit.
+ *  (3) after LMDB has failed to write its meta page it refuses everything, even reads (MDB_PANIC),
+ *      until it is opened again. We do that at once, and if it fails, with the next commit.
  */
 #include "store/lmdb_env.h"
 
@@ -22,14 +22,14 @@
 
 #include "base/banned.h"
 
-/* Of our records in the file; another one cannot be read. */
+/* The format of our records in the file; we cannot read another one. */
 #define FORMAT 1
 
-/* Our own table, and its only record: format and version, 32 bits each, little endian. */
+/* Our own table. Its only record: format and version, 32 bits each, little endian. */
 #define META_TABLE "agentix"
 static const struct agx_str meta_key = { "version", 7 };
 
-/* The loop's reader, the copy's, and some to spare. */
+/* The loop's reader, the backup's, and some spare ones. */
 #define READERS 8
 
 static MDB_val val_of(struct agx_str s)
@@ -69,7 +69,7 @@ static void close_env(struct agx_lmdb_env *e)
     e->mdb = NULL;
 }
 
-/* LMDB forgets this for the file itself, and a child that inherits it could write it. */
+/* LMDB does not do this for the file itself, and a child that inherits it could write to it. */
 static int close_on_exec(MDB_env *mdb)
 {
     int fd = -1, rc = mdb_env_get_fd(mdb, &fd);
@@ -79,7 +79,7 @@ static int close_on_exec(MDB_env *mdb)
     return rc;
 }
 
-/* map_lock is held alone, or nobody else has the environment yet. */
+/* Requires map_lock exclusively, or an environment that no other thread has yet. */
 static int open_env(struct agx_lmdb_env *e)
 {
     MDB_envinfo info;
@@ -98,7 +98,7 @@ static int open_env(struct agx_lmdb_env *e)
     if (rc == 0)
         rc = mdb_env_info(e->mdb, &info);
     if (rc == 0)
-        e->map_bytes = info.me_mapsize; /* larger when the file is */
+        e->map_bytes = info.me_mapsize; /* larger if the file is larger */
     if (rc == 0)
         rc = open_tables(e);
     if (rc == 0)
@@ -110,14 +110,14 @@ static int open_env(struct agx_lmdb_env *e)
     return rc;
 }
 
-/* The next larger map; false when there is none. */
+/* The next larger map size; false at the maximum. */
 static bool next_size(const struct agx_lmdb_env *e, size_t *ret)
 {
     *ret = AGX_MIN(e->map_bytes * 2, e->map_max);
     return *ret > e->map_bytes;
 }
 
-/* Makes the map larger while no transaction is open. After a failure it has its old size, or the
+/* Enlarges the map while no transaction is open. After a failure the map has its old size, or the
  * environment is closed. */
 static int grow(struct agx_lmdb_env *e)
 {
@@ -131,7 +131,7 @@ static int grow(struct agx_lmdb_env *e)
             e->map_bytes = size;
             e->growths++;
         } else {
-            close_env(e); /* it has no map at all now */
+            close_env(e); /* it has no map now */
             (void)open_env(e);
         }
     }
@@ -270,7 +270,7 @@ static int apply_change(struct agx_lmdb_env *e, MDB_txn *txn, const struct agx_s
     return rc == MDB_NOTFOUND ? 0 : rc;
 }
 
-/* 0 when it holds. Otherwise rc is LMDB's, or 0 and the batch has its error. */
+/* Returns LMDB's rc; when the expectation does not hold, 0 and the batch has its error. */
 static int check_expectation(struct agx_lmdb_env *e, MDB_txn *txn, const struct agx_store_change *c,
                              struct agx_store_batch *b)
 {
@@ -290,7 +290,7 @@ static int check_expectation(struct agx_lmdb_env *e, MDB_txn *txn, const struct 
     return 0;
 }
 
-/* Expectations first; the changes only when all of them hold. */
+/* Checks the expectations first, and applies the changes only when all hold. */
 static int apply_batch(struct agx_lmdb_env *e, MDB_txn *txn, struct agx_store_batch *b)
 {
     struct agx_store_change c;
@@ -340,7 +340,7 @@ static int reopen(struct agx_lmdb_env *e)
     return rc;
 }
 
-/* After a failure: sees to it that reads go on. */
+/* After a failure: makes reads work again. */
 static void revive(struct agx_lmdb_env *e)
 {
     MDB_txn *txn = NULL;
@@ -355,7 +355,7 @@ static void revive(struct agx_lmdb_env *e)
 int agx_lmdb_env_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q, uint32_t version,
                         struct agx_error **err)
 {
-    /* Only this thread replaces `mdb`, so it may look at it without the lock. */
+    /* Only this thread replaces `mdb`, so it may read it without the lock. */
     int rc = e->mdb ? 0 : reopen(e);
 
     if (rc == 0)
@@ -393,5 +393,5 @@ int agx_lmdb_env_copy(struct agx_lmdb_env *e, int fd, struct agx_error **err)
     pthread_rwlock_unlock(&e->map_lock);
     if (rc == 0 && fsync(fd) < 0)
         rc = errno;
-    return rc == 0 ? 0 : agx_lmdb_err_set(err, rc, "back '%s' up", e->data_path);
+    return rc == 0 ? 0 : agx_lmdb_err_set(err, rc, "back up '%s'", e->data_path);
 }

@@ -17,8 +17,8 @@
 
 struct agx_lmdb_env_config {
     const char *dir;
-    size_t map_bytes; /* address space to begin with */
-    size_t map_max;   /* and at most */
+    size_t map_bytes; /* initial address space */
+    size_t map_max;   /* maximum address space */
 };
 
 struct agx_lmdb_env {
@@ -26,8 +26,8 @@ struct agx_lmdb_env {
     char *dir, *data_path;
     size_t map_max;
     pthread_rwlock_t map_lock;
-    /* Under map_lock: shared to use, alone to replace. */
-    MDB_env *mdb; /* NULL: it could not be opened again after a failure */
+    /* Under map_lock: shared to use, exclusive to replace. */
+    MDB_env *mdb; /* NULL: reopening failed */
     MDB_dbi meta;
     MDB_dbi *tables;
     MDB_txn *reader; /* the loop thread's; reset between reads */
@@ -35,16 +35,16 @@ struct agx_lmdb_env {
     uint64_t growths;
 };
 
-/* Opens the file, and makes it and the layout's tables where they are missing. The directory is
- * locked and examined (store/lmdb_dir.h). */
+/* Opens the file; creates it and the layout's tables if missing. The directory must be locked and
+ * examined (store/lmdb_dir.h). */
 int agx_lmdb_env_open(const struct agx_lmdb_env_config *c, const struct agx_store_layout *layout,
                       struct agx_lmdb_env **ret_env, struct agx_error **err) AGX_MUST_CHECK;
 
-/* No transaction may be open. Accepts NULL. */
+/* Requires that no transaction is open. Accepts NULL. */
 struct agx_lmdb_env *agx_lmdb_env_close(struct agx_lmdb_env *e);
 
-/* The version of the owner's data; 0 in a new file. Another format of the file, or a file that is
- * not ours: -AGX_FAILED_PRECONDITION. */
+/* The version of the owner's data; 0 in a new file. -AGX_FAILED_PRECONDITION for another file
+ * format or a file that is not ours. */
 int agx_lmdb_env_version(struct agx_lmdb_env *e, uint32_t *ret_version,
                          struct agx_error **err) AGX_MUST_CHECK;
 
@@ -58,10 +58,10 @@ int agx_lmdb_env_version(struct agx_lmdb_env *e, uint32_t *ret_version,
 int agx_lmdb_env_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q, uint32_t version,
                         struct agx_error **err) AGX_MUST_CHECK;
 
-/* Writes a compact copy of the last committed state. A thread of its own. */
+/* Writes a compact copy of the last committed state. Runs on its own thread. */
 int agx_lmdb_env_copy(struct agx_lmdb_env *e, int fd, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Fills in what concerns the map and the file. */
+/* Fills in the figures of the map and the file. */
 void agx_lmdb_env_stats(struct agx_lmdb_env *e, struct agx_store_stats *ret);
 
 /* As in struct agx_store_ops. Loop thread. */
@@ -70,11 +70,11 @@ int agx_lmdb_env_get(struct agx_lmdb_env *e, unsigned table, struct agx_str key,
 int agx_lmdb_env_scan(struct agx_lmdb_env *e, const struct agx_store_range *range,
                       agx_store_visit_fn visit, void *user, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Loop thread: opens a snapshot and keeps the map as it is until agx_lmdb_env_end_read(). */
+/* Loop thread: opens a snapshot, and prevents growth of the map until agx_lmdb_env_end_read(). */
 int agx_lmdb_env_begin_read(struct agx_lmdb_env *e, struct agx_error **err) AGX_MUST_CHECK;
 void agx_lmdb_env_end_read(struct agx_lmdb_env *e);
 
-/* -AGX_DATA_LOSS for a record whose checksum differs. */
+/* Makes a -AGX_DATA_LOSS error for a record with a wrong checksum. */
 int agx_lmdb_env_bad_record(const struct agx_lmdb_env *e, const char *table, struct agx_str key,
                             struct agx_error **err);
 

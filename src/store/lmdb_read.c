@@ -1,6 +1,6 @@
 /*
- * lmdb_read.c: reads of the loop thread. Each is one snapshot, open for the length of the call
- * only.
+ * lmdb_read.c: reads of the loop thread. Each uses one snapshot, which is open only during the
+ * call.
  */
 #include "store/lmdb_env.h"
 
@@ -63,7 +63,7 @@ int agx_lmdb_env_get(struct agx_lmdb_env *e, unsigned table, struct agx_str key,
     return r;
 }
 
-/* A walk over a range; `left` records at most. */
+/* A walk over a range, at most `left` records. */
 struct walk {
     MDB_cursor *cursor;
     const struct agx_store_range *range;
@@ -71,7 +71,7 @@ struct walk {
     bool started;
 };
 
-/* LMDB's code of the first record of the walk. */
+/* Moves to the walk's first record; returns LMDB's code. */
 static int walk_start(struct walk *w, MDB_val *key, MDB_val *record)
 {
     struct agx_str edge = w->range->backward ? w->range->to : w->range->from;
@@ -88,7 +88,7 @@ static int walk_start(struct walk *w, MDB_val *key, MDB_val *record)
     return rc == 0 ? mdb_cursor_get(w->cursor, key, record, MDB_PREV) : rc;
 }
 
-/* LMDB's code; MDB_NOTFOUND at the end of the range. */
+/* Moves to the next record; MDB_NOTFOUND at the end of the range. */
 static int walk_next(struct walk *w, MDB_val *key, MDB_val *record)
 {
     const struct agx_store_range *range = w->range;

@@ -1,8 +1,8 @@
 /*
- * lmdb_record.h: a value as it stands in the file: eight bytes of checksum, then the value.
+ * lmdb_record.h: the format of a value in the file: eight bytes of checksum, then the value.
  *
- * The checksum covers key and value, so a byte that changed on disk, and a value that came under
- * another key, are seen when they are read. It is no protection from people: its key is public.
+ * The checksum covers key and value, so a read detects a byte that changed on disk and a value
+ * under the wrong key. It does not protect against forgery: its key is public.
  */
 #ifndef AGX_STORE_LMDB_RECORD_H
 #define AGX_STORE_LMDB_RECORD_H

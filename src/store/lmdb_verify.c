@@ -78,7 +78,7 @@ static void check_table(const struct check *c, MDB_dbi dbi, const char *table)
         if (++n > stat.ms_entries)
             break; /* so that a walk in circles ends */
         if (n > 1 && agx_store_key_cmp(before, str_of(&key)) >= 0)
-            tell(c, "the keys of '%s' are not in order", table);
+            tell(c, "the keys of '%s' are not sorted", table);
         before = str_of(&key);
         check_record(c, dbi, table, &key, &value);
     }
@@ -89,8 +89,8 @@ static void check_table(const struct check *c, MDB_dbi dbi, const char *table)
     mdb_cursor_close(cursor);
 }
 
-/* Each record of the free list is a number n and n page numbers, from high to low. A page that is
- * listed wrongly would be overwritten while it is in use. */
+/* Each record of the free list is a number n and n page numbers in descending order. A page that is
+ * listed by mistake would be overwritten while it is in use. */
 static void check_free_pages(const struct check *c)
 {
     MDB_val key, value;
@@ -142,7 +142,7 @@ static void check_tables(const struct check *c, MDB_env *env)
     mdb_cursor_close(cursor);
 }
 
-/* Signals have their default action and say nothing; no core; not longer than it may. */
+/* Restores default signal actions, disables core dumps and sets a time limit. */
 static void tame_child(unsigned timeout_s)
 {
     static const int signals[] = { SIGBUS, SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGALRM };
@@ -196,7 +196,7 @@ static int judge(const char *data_path, struct agx_str said, int status, struct 
     if (WIFSIGNALED(status))
         return agx_lmdb_dir_damaged(data_path, err, "its check ended with signal %d (%s)",
                                     WTERMSIG(status), strsignal(WTERMSIG(status)));
-    return agx_lmdb_dir_damaged(data_path, err, "its check ended without a word");
+    return agx_lmdb_dir_damaged(data_path, err, "its check ended without a result");
 }
 
 int agx_lmdb_verify(const char *dir, unsigned timeout_s, struct agx_error **err)

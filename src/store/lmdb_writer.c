@@ -1,12 +1,12 @@
 /*
- * lmdb_writer.c: the thread that commits, and its two queues.
+ * lmdb_writer.c: the commit thread and its two queues.
  *
  *     loop thread --push--> waiting --group--> [transaction, fsync] --> finished --take--> loop
  *
  * Invariants:
- *  (1) what stands below `lock` is touched under it; a batch belongs to the thread that took it
+ *  (1) the fields below `lock` are accessed under it; a batch belongs to the thread that took it
  *      from a queue.
- *  (2) batches leave in the order in which they came.
+ *  (2) batches leave in the order of their arrival.
  */
 #include "store/lmdb_writer.h"
 
@@ -31,7 +31,7 @@ struct agx_lmdb_writer {
     struct agx_store_stats stats;
 };
 
-/* Under the lock: the next group. */
+/* Under the lock: takes the next group. */
 static void take_group(struct agx_lmdb_writer *w, struct agx_store_queue *group)
 {
     struct agx_store_batch *b = agx_store_queue_pop(&w->waiting);
@@ -45,7 +45,7 @@ static void take_group(struct agx_lmdb_writer *w, struct agx_store_queue *group)
     }
 }
 
-/* Counts how the batches ended; `r` is how their transaction did. */
+/* Counts the results of the batches; `r` is the result of their transaction. */
 static void count_group(const struct agx_store_queue *group, int r, struct agx_store_stats *add)
 {
     uint64_t stored = 0;
@@ -86,7 +86,7 @@ static void store_group(struct agx_lmdb_writer *w, struct agx_store_queue *group
     agx_store_queue_move(&each, group);
     while ((b = agx_store_queue_pop(&each))) {
         agx_store_queue_push(&one, b);
-        store_group(w, &one, add); /* once deep: it has one batch */
+        store_group(w, &one, add); /* recurses once: the group has one batch */
         agx_store_queue_move(group, &one);
     }
 }
@@ -141,7 +141,7 @@ int agx_lmdb_writer_start(struct agx_lmdb_env *e, bool grouping, void (*notify)(
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the loop's thread */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the loop's thread handles signals */
     r = pthread_create(&w->thread, NULL, thread_main, w);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r != 0) {

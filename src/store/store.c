@@ -1,4 +1,4 @@
-/* store.c: what is the same for every store: checks of arguments, and counting what waits. */
+/* store.c: common to all stores: checks arguments and counts queued bytes. */
 #include "store/store_internal.h"
 
 #include "base/limits.h"
@@ -42,14 +42,14 @@ int agx_store_commit(struct agx_store *st, struct agx_store_batch **take_batch, 
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "store: no memory for a batch");
     if (b->error) {
         if (err)
-            *err = agx_error_dup(b->error); /* it stays spoilt */
+            *err = agx_error_dup(b->error); /* the batch keeps its error */
         return agx_error_wrap(err, -(int)b->error->code, "store");
     }
     if (st->closing)
         return agx_error_set(err, AGX_UNAVAILABLE, "store: it is being closed");
     if (b->bytes.len > st->queue_max - st->queued_bytes)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
-                             "store: %zu bytes wait for the disk already; the limit is %zu",
+                             "store: %zu bytes are already waiting for the disk; the limit is %zu",
                              st->queued_bytes, st->queue_max);
     assert(tables_are_known(st, b));
     st->queued_bytes += b->bytes.len;
@@ -73,7 +73,7 @@ int agx_store_get(struct agx_store *st, unsigned table, struct agx_str key, stru
     agx_loop_assert(st->loop);
     assert(!st->reading && table < st->layout->n_tables);
     if (key.len == 0 || key.len > AGX_STORE_KEY_MAX)
-        return 0; /* no such key can exist */
+        return 0; /* an invalid key cannot exist */
     return st->ops->get(st, table, key, out, err);
 }
 
@@ -112,10 +112,10 @@ int agx_store_backup(struct agx_store *st, int fd, agx_done_fn done, void *user,
     if (st->closing)
         return agx_error_set(err, AGX_UNAVAILABLE, "store: it is being closed");
     if (fstat(fd, &about) < 0)
-        return agx_error_errno(err, errno, "store: look at the backup's file");
+        return agx_error_errno(err, errno, "store: stat the backup's file");
     if (!S_ISREG(about.st_mode) || about.st_size != 0)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "store: a backup goes into an empty regular file");
+                             "store: the backup's file must be an empty regular file");
     return st->ops->backup(st, fd, done, user, err);
 }
 

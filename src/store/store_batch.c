@@ -1,6 +1,6 @@
 /*
- * store_batch.c: a batch is one buffer: a header, the key and the value of each change. Headers are
- * copied in and out, so they need no alignment.
+ * store_batch.c: a batch is one buffer: for each change a header, the key and the value. Headers
+ * are copied in and out, so they need no alignment.
  */
 #include "store/store_batch.h"
 
@@ -33,7 +33,7 @@ struct agx_store_batch *agx_store_batch_free(struct agx_store_batch *b)
     return NULL;
 }
 
-/* Room for all of it is made first, so that a batch never ends in half a change. */
+/* Reserves room for the whole change first, so that a batch never has half a change. */
 static void add(struct agx_store_batch *b, const struct agx_store_change *c)
 {
     struct header h = { c->kind, c->table, (uint32_t)c->key.len, (uint32_t)c->value.len };

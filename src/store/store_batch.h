@@ -6,13 +6,12 @@
  *     agx_store_batch_put(b, TABLE_IDS, id, AGX_STR(""));
  *     agx_store_batch_put(b, TABLE_SANDBOXES, id, record);
  *     r = agx_store_commit(st, &b, on_stored, op, err);
- *     agx_store_batch_free(b);          // NULL when it was taken
+ *     agx_store_batch_free(b);          // NULL if it was taken
  *
- * Filling does not fail: what goes wrong (no memory, a key that is none, too many bytes) spoils the
- * batch, and the commit says it. Even a batch for which there was no memory (NULL) may be filled.
+ * Filling does not fail: an error (no memory, an invalid key, too many bytes) marks the batch, and
+ * the commit returns it. Even a NULL batch (no memory) may be filled.
  *
- * All expectations are looked at first, then the changes are made in their order, whatever order
- * they were added in.
+ * All expectations are checked first, then the changes are applied in their order.
  */
 #ifndef AGX_STORE_STORE_BATCH_H
 #define AGX_STORE_STORE_BATCH_H
@@ -40,21 +39,21 @@ enum agx_store_kind {
 struct agx_store_change {
     enum agx_store_kind kind;
     unsigned table;
-    struct agx_str key;   /* of DELETE_RANGE: the first */
-    struct agx_str value; /* of DELETE_RANGE: the end, not included */
+    struct agx_str key;   /* DELETE_RANGE: the first */
+    struct agx_str value; /* DELETE_RANGE: the end, exclusive */
 };
 
 struct agx_store_batch *agx_store_batch_new(void);
 struct agx_store_batch *agx_store_batch_free(struct agx_store_batch *b);
 
-/* Key and value are copied. A key has 1 to AGX_STORE_KEY_MAX bytes; the value may be empty. */
+/* Copies key and value. A key has 1 to AGX_STORE_KEY_MAX bytes; the value may be empty. */
 void agx_store_batch_put(struct agx_store_batch *b, unsigned table, struct agx_str key,
                          struct agx_str value);
 
-/* Nothing happens when there is no such key. */
+/* No effect when there is no such key. */
 void agx_store_batch_delete(struct agx_store_batch *b, unsigned table, struct agx_str key);
 
-/* All records with from <= key < to; an empty end is open. */
+/* Deletes all records with from <= key < to; an empty bound is unbounded. */
 void agx_store_batch_delete_range(struct agx_store_batch *b, unsigned table, struct agx_str from,
                                   struct agx_str to);
 
@@ -65,7 +64,7 @@ void agx_store_batch_expect_absent(struct agx_store_batch *b, unsigned table, st
 bool agx_store_batch_next(const struct agx_store_batch *b, size_t *at,
                           struct agx_store_change *ret);
 
-/* Says why an expectation did not hold; `table` is the name of the change's. */
+/* Makes the error of a failed expectation; `table` is the change's table name. */
 int agx_store_batch_refuse(const struct agx_store_change *c, const char *table,
                            struct agx_error **err);
 
@@ -85,7 +84,7 @@ void agx_store_queue_push(struct agx_store_queue *q, struct agx_store_batch *b);
 struct agx_store_batch *agx_store_queue_peek(const struct agx_store_queue *q);
 /* Takes it out. */
 struct agx_store_batch *agx_store_queue_pop(struct agx_store_queue *q);
-/* Moves all of `from` behind what `to` has. */
+/* Appends all of `from` to `to`. */
 void agx_store_queue_move(struct agx_store_queue *to, struct agx_store_queue *from);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * store_lmdb.c: the store on disk: the loop's side of it.
+ * store_lmdb.c: the store on disk, its side on the loop.
  *
  *     commit --> turn --end of the turn--> writer's thread --notify--> on_wake --> done
  *
  * A commit waits in `turn` until the loop is about to poll (prepare) or has polled (check),
- * whichever comes first: so all batches of one turn reach the writer together, and none waits while
+ * whichever comes first. So all batches of one turn reach the writer together, and none waits while
  * the loop sleeps.
  *
  * Closing: STORING (until every batch is done) -> the writer's thread ends -> the backup's pool
  * ends -> LMDB is closed and the directory marked clean -> the handles are closed -> `closed`.
  *
  * Invariants:
- *  (1) all here is the loop thread's, but for on_notify().
+ *  (1) everything here runs on the loop thread, except on_notify().
  *  (2) `wake` is open as long as the writer's thread lives.
- *  (3) `state` on disk says "open" from before the first write until LMDB has closed its file.
+ *  (3) `state` on disk is "open" from before the first write until LMDB has closed its file.
  */
 #include "store/store_lmdb.h"
 
@@ -30,16 +30,16 @@
 
 #include "base/banned.h"
 
-/* A backup that hangs may outlive the store: then its thread, when it comes back, closes LMDB. */
+/* A backup that hangs may outlive the store: then its thread closes LMDB when it returns. */
 struct backup_job {
     struct agx_job job;
-    struct store_lmdb *store; /* for the loop's side only */
+    struct store_lmdb *store; /* used only on the loop */
     struct agx_lmdb_env *env;
     int fd;
     agx_done_fn done;
     void *user;
-    atomic_bool alone; /* set by the first of the two to leave: the copy ended, or the loop gave up;
-                          the second one cleans up */
+    atomic_bool alone; /* set by the first of the two sides to leave: the copy ended, or the loop
+                          gave up; the second one cleans up */
 };
 
 struct store_lmdb {
@@ -52,10 +52,10 @@ struct store_lmdb {
     uv_async_t wake;
     uv_prepare_t prepare;
     uv_check_t check;
-    unsigned n_handles; /* that are not closed yet */
+    unsigned n_handles; /* handles not closed yet */
     struct agx_store_queue turn;
-    size_t in_flight; /* batches whose `done` is not yet called */
-    bool ending;      /* all batches are done, the parts are being stopped */
+    size_t in_flight; /* batches without `done` yet */
+    bool ending;      /* all batches are done; threads are being stopped */
     agx_done_fn closed;
     void *closed_user;
     struct agx_error *close_error;
@@ -66,7 +66,7 @@ static struct store_lmdb *lmdb_of(struct agx_store *st)
     return container_of(st, struct store_lmdb, base);
 }
 
-/* A store with work under way keeps the loop running; an idle one does not. */
+/* A busy store keeps the loop running; an idle one does not. */
 static void update_ref(struct store_lmdb *s)
 {
     if (s->in_flight > 0 || s->base.closing)
@@ -105,13 +105,13 @@ static void lmdb_commit(struct agx_store *st, struct agx_store_batch *b)
     update_ref(s);
 }
 
-/* The writer's thread. */
+/* Runs on the writer's thread. */
 static void on_notify(void *user)
 {
     (void)uv_async_send(user);
 }
 
-/* Also frees a half-opened store; no handle is open. */
+/* Also frees a half-opened store. Requires that no handle is open. */
 static void free_store(struct store_lmdb *s)
 {
     agx_lmdb_writer_stop(s->writer);
@@ -152,8 +152,8 @@ static void close_handles(struct store_lmdb *s)
     uv_close((uv_handle_t *)&s->check, on_check_closed);
 }
 
-/* The pool gave the backup up. Returns true when its thread is still at work: LMDB is its to close
- * now, for it reads the map. */
+/* The pool gave the backup up. Returns true when its thread is still running: it must then close
+ * LMDB, because it still reads the map. */
 static bool abandon_backup(struct store_lmdb *s, const struct agx_error *error)
 {
     struct backup_job *b = AGX_TAKE_PTR(s->backup);
@@ -167,8 +167,8 @@ static bool abandon_backup(struct store_lmdb *s, const struct agx_error *error)
     return at_work;
 }
 
-/* The last thread that used LMDB has ended, or a backup hangs and was given up. Then the store is
- * not marked clean, and the next start looks at everything. */
+/* The last thread that used LMDB has ended, or a backup hangs and was given up. In the second case
+ * the store is not marked clean, and the next start checks everything. */
 static void on_backups_stopped(void *user, struct agx_error *error)
 {
     struct store_lmdb *s = user;
@@ -183,7 +183,7 @@ static void on_backups_stopped(void *user, struct agx_error *error)
     close_handles(s);
 }
 
-/* Once, when it is closing and every batch is done. */
+/* Called once, when it is closing and every batch is done. */
 static void end_store(struct store_lmdb *s)
 {
     s->ending = true;
@@ -286,7 +286,7 @@ static void lmdb_close(struct agx_store *st, agx_done_fn closed, void *user)
     s->closed = closed;
     s->closed_user = user;
     update_ref(s);
-    (void)uv_async_send(&s->wake); /* when nothing is in flight, nobody else would */
+    (void)uv_async_send(&s->wake); /* nothing else would wake it when nothing is in flight */
 }
 
 static const struct agx_store_ops lmdb_ops = {
@@ -299,7 +299,7 @@ static const struct agx_store_ops lmdb_ops = {
     .close = lmdb_close,
 };
 
-/* Lock, look, check if need be. */
+/* Locks and examines the directory, and verifies the file if needed. */
 static int open_dir(struct store_lmdb *s, const struct agx_store_lmdb_config *c,
                     struct agx_error **err)
 {
@@ -340,7 +340,7 @@ static int settle_version(struct store_lmdb *s, struct agx_error **err)
     return version == ours ? 0 : refuse_version(s, version, err);
 }
 
-/* Everything on disk, before there is a thread or a handle. */
+/* Opens everything on disk, before there are threads or handles. */
 static int open_files(struct store_lmdb *s, const struct agx_store_lmdb_config *c,
                       struct agx_error **err)
 {
@@ -352,7 +352,7 @@ static int open_files(struct store_lmdb *s, const struct agx_store_lmdb_config *
     if (r == 0)
         r = settle_version(s, err);
     if (r == 0)
-        r = agx_lmdb_dir_mark_open(s->dir, err); /* of a new store, now that there is one */
+        r = agx_lmdb_dir_mark_open(s->dir, err); /* for a new store, which exists now */
     return r;
 }
 
@@ -399,7 +399,7 @@ int agx_store_lmdb_open(struct agx_loop *l, const struct agx_store_lmdb_config *
     }
     s->writer = agx_lmdb_writer_stop(s->writer);
     if (s->n_handles > 0)
-        close_handles(s); /* frees it, in a later turn */
+        close_handles(s); /* this frees the store, in a later turn */
     else
         free_store(s);
     return r;

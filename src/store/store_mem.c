@@ -1,8 +1,8 @@
 /*
- * store_mem.c: the store in memory: a sorted array for each table.
+ * store_mem.c: a store in memory: one sorted array per table.
  *
- * Invariant: a batch allocates all that it needs before it changes anything, so it is made whole or
- * leaves no trace, like one on disk.
+ * Invariant: a batch allocates all that it needs before it changes anything, so it is applied whole
+ * or leaves no trace, like one on disk.
  */
 #include "store/store_mem.h"
 
@@ -21,7 +21,7 @@ struct row {
 };
 
 struct table {
-    struct row **rows; /* in the order of their keys; owned */
+    struct row **rows; /* sorted by key; owned */
     size_t len, cap;
 };
 
@@ -81,7 +81,7 @@ static const struct row *table_get(const struct table *t, struct agx_str key)
     return at < t->len && agx_str_eq(row_key(t->rows[at]), key) ? t->rows[at] : NULL;
 }
 
-/* The rows [*ret_first, *ret_end) are those of the range. */
+/* The range is the rows [*ret_first, *ret_end). */
 static void table_range(const struct table *t, struct agx_str from, struct agx_str to,
                         size_t *ret_first, size_t *ret_end)
 {
@@ -98,7 +98,7 @@ static void table_remove(struct table *t, size_t first, size_t end)
     t->len -= end - first;
 }
 
-/* Cannot fail: room was made by table_reserve(). */
+/* Cannot fail: table_reserve() made room. */
 static void table_put(struct table *t, struct row *r)
 {
     size_t at;
@@ -156,7 +156,7 @@ static int check_expectations(struct store_mem *m, struct agx_store_batch *b)
     return 0;
 }
 
-/* What a batch puts, made before anything is changed. */
+/* The rows of a batch, made before anything is changed. */
 struct new_rows {
     struct row **rows;
     size_t len;

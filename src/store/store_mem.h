@@ -1,8 +1,8 @@
 /*
- * store_mem.h: a store in memory, for tests: quick, forgets all, and does on demand what disks do.
+ * store_mem.h: a store in memory, for tests: fast, not durable, and with faults on demand.
  *
- * It calls `done` from a later turn of the loop, and a read sees a batch right before its `done`,
- * never earlier: whoever counts on more than store.h promises finds out here.
+ * It calls `done` in a later turn of the loop, and a read sees a batch just before its `done`,
+ * never earlier: code that relies on more than store.h promises fails here.
  */
 #ifndef AGX_STORE_STORE_MEM_H
 #define AGX_STORE_STORE_MEM_H
@@ -15,7 +15,7 @@ int agx_store_mem_open(struct agx_loop *l, const struct agx_store_layout *layout
 /* The next `n` batches are not stored and fail with that code. */
 void agx_store_mem_fail(struct agx_store *st, enum agx_code code, size_t n);
 
-/* A disk that hangs: until it is let go, no batch is stored and no `done` is called. */
+/* Simulates a disk that hangs: until it is released, no batch is stored and no `done` called. */
 void agx_store_mem_hold(struct agx_store *st, bool on);
 
 #endif

@@ -277,7 +277,7 @@ TEST(a_truncated_file_is_refused_with_its_name_and_what_to_do)
     size = size_of(d.data);
     for (off_t at = size - 4096; at > 0; at -= AGX_MAX(size / 9, 1)) {
         ASSERT_INT(0, truncate(d.data, at));
-        test_dir_refuses(&d, &test_store_layout, AGX_DATA_LOSS, "put a backup in its place");
+        test_dir_refuses(&d, &test_store_layout, AGX_DATA_LOSS, "restore a backup");
         test_dir_refuses(&d, &test_store_layout, AGX_DATA_LOSS, d.data);
     }
     ASSERT_INT(0, truncate(d.data, 100));
