@@ -6,9 +6,9 @@
  *        +---- refused -------+---- end(): deadline, fault ----+      reset, lost --------+
  *
  * Invariants:
- *  (1) `ops` is NULL before watch() and from the end on, so nobody is told twice;
- *  (2) a call lives as long as its stream: nghttp2 tells of its end, or the link frees it;
- *  (3) all its memory is counted in link->bytes, as `counted` says.
+ *  (1) `ops` is NULL before watch() and after the end, so a handler is never notified twice;
+ *  (2) a call lives as long as its stream: nghttp2 reports its end, or the link frees it;
+ *  (3) all its memory is counted in link->bytes; `counted` has its share.
  */
 #include "rpc/rpc_internal.h"
 
@@ -81,7 +81,7 @@ void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *wh
 
     assert(!c->finished);
     if (agx_rpc_call_queued(c) > 0) {
-        /* Its client does not take what came before: a status behind that would never arrive. */
+        /* The client does not read earlier messages, so a status after them would never arrive. */
         c->finished = true;
         c->ops = NULL;
         agx_rpc_call_wait(c, false);
@@ -89,12 +89,12 @@ void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *wh
     } else {
         bool busy = c->link->busy;
 
-        c->link->busy = true; /* what ended() does is sent together with this */
+        c->link->busy = true; /* whatever ended() submits is sent together with this */
         agx_rpc_call_finish(c,
                             &(struct agx_rpc_status){ .code = code, .message = agx_str_from(why) });
         c->link->busy = busy;
     }
-    /* No handler looks at them now, unlike in finish(); others may need the room. */
+    /* Unlike in finish() no handler needs these buffers; other calls may need the memory. */
     agx_grpc_decoder_done(&c->decoder);
     agx_buf_done(&c->in);
     (void)agx_rpc_call_count(c);
@@ -105,7 +105,7 @@ void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *wh
 void agx_rpc_call_abandon(struct agx_rpc_call *c)
 {
     if (!c->ops)
-        c->finished = true; /* nobody has to be told; what still comes is dropped */
+        c->finished = true; /* no handler to notify; later input is dropped */
     agx_rpc_call_reset(c, NGHTTP2_PROTOCOL_ERROR);
 }
 

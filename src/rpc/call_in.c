@@ -1,8 +1,8 @@
 /*
- * call_in.c: what a client sends: headers, messages, its end.
+ * call_in.c: input from a client: headers, messages, end of stream.
  *
- * Methods with one request call their handler when the message and the client's end are there; the
- * others when the headers are. A fault is answered once, and what follows is dropped.
+ * Methods with one request call their handler when the message and the end of stream have arrived;
+ * the others when the headers have. A fault is answered once, and later input is dropped.
  */
 #include "rpc/rpc_internal.h"
 
@@ -15,7 +15,7 @@
 /* Bits of agx_rpc_call.pseudo, in the order of the table in is_well_formed(). */
 enum { PSEUDO_NEEDED = 1 | 2 | 4, PSEUDO_OVER = 16 };
 
-/* Remembers the first reason; the answer has to wait until the headers are whole. */
+/* Stores the first reason; the answer must wait until the headers are complete. */
 static void refuse(struct agx_rpc_call *c, struct agx_error **take_error)
 {
     agx_error_propagate(&c->refused, take_error);
@@ -54,8 +54,8 @@ static bool is_transports(struct agx_str name)
            agx_str_eq(name, AGX_STR("content-type")) || agx_grpc_key_is_reserved(name);
 }
 
-/* What HTTP/2 forbids in a request, but for :authority: a server of gRPC must not look at it, and
- * there are clients on Unix sockets that put a path there. */
+/* Enforces HTTP/2's rules for requests, except for :authority: a gRPC server must ignore it, and
+ * some clients on Unix sockets put a path there. */
 static bool is_well_formed(struct agx_rpc_call *c, struct agx_str name, struct agx_str value)
 {
     static const char *const pseudo[] = { ":method", ":scheme", ":path", ":authority" };
@@ -157,7 +157,7 @@ void agx_rpc_call_request(struct agx_rpc_call *c)
         refuse(c, &err);
     }
     if (!agx_rpc_call_count(c) && !c->refused) {
-        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "this connection holds %zu bytes already",
+        (void)agx_error_set(&err, AGX_RESOURCE_EXHAUSTED, "this connection already holds %zu bytes",
                             c->link->bytes);
         refuse(c, &err);
     }
@@ -167,7 +167,7 @@ void agx_rpc_call_request(struct agx_rpc_call *c)
         start(c);
 }
 
-/* The client's fault, or ours: the handler hears of it if there is one. */
+/* A fault of the client or ours: reported to the handler if there is one. */
 static void fail(struct agx_rpc_call *c, struct agx_error **take_error)
 {
     char text[512];
@@ -176,11 +176,11 @@ static void fail(struct agx_rpc_call *c, struct agx_error **take_error)
     *take_error = agx_error_free(*take_error);
 }
 
-/* Keeps the one request where it outlives the bytes that brought it. */
+/* Copies the one request to where it outlives the input buffer. */
 static int keep_request(struct agx_rpc_call *c, struct agx_str message, struct agx_error **err)
 {
     if (c->has_request)
-        return agx_error_set(err, AGX_UNIMPLEMENTED, "'%s' takes one message, more were sent",
+        return agx_error_set(err, AGX_UNIMPLEMENTED, "'%s' takes one message, but more were sent",
                              c->entry->method->path);
     c->has_request = true;
     c->request = message;
@@ -193,7 +193,7 @@ static int keep_request(struct agx_rpc_call *c, struct agx_str message, struct a
     return 0;
 }
 
-/* Hands on the messages in `bytes`; returns how many bytes are used: all, unless it was paused. */
+/* Delivers the messages in `bytes`; returns the bytes consumed: all, unless it was paused. */
 static size_t read_messages(struct agx_rpc_call *c, struct agx_str bytes)
 {
     struct agx_str rest = bytes, message;
@@ -213,7 +213,7 @@ static size_t read_messages(struct agx_rpc_call *c, struct agx_str bytes)
         fail(c, &err);
     else if (!agx_rpc_call_count(c) && !c->finished)
         agx_rpc_call_end(c, AGX_RESOURCE_EXHAUSTED,
-                         "this connection holds its maximum of bytes already");
+                         "this connection already holds its maximum of bytes");
     return c->finished ? bytes.len : bytes.len - rest.len;
 }
 
@@ -222,8 +222,8 @@ static void consume(struct agx_rpc_call *c, size_t n)
     (void)nghttp2_session_consume_stream(c->link->session, c->stream, n);
 }
 
-/* Bytes of a stream wait for agx_rpc_call_deliver(); what comes meanwhile goes behind them. A call
- * that was resumed is no longer paused but has not had its turn yet. */
+/* Bytes of a stream wait for agx_rpc_call_deliver(), and later input queues behind them. A resumed
+ * call is no longer paused but may not have had its turn yet. */
 static bool holds_input(const struct agx_rpc_call *c)
 {
     return c->paused || (c->in.len > 0 && !takes_one(c));
@@ -257,7 +257,7 @@ static void input_ended(struct agx_rpc_call *c)
         if (c->ops && c->ops->half_closed)
             c->ops->half_closed(c->user);
     } else if (!c->has_request) {
-        (void)agx_error_set(&err, AGX_UNIMPLEMENTED, "'%s' takes one message, none was sent",
+        (void)agx_error_set(&err, AGX_UNIMPLEMENTED, "'%s' takes one message, but none was sent",
                             c->entry->method->path);
         fail(c, &err);
     } else {

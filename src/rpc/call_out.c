@@ -1,10 +1,10 @@
 /*
- * call_out.c: what a client gets: headers, messages, trailers.
+ * call_out.c: output to a client: headers, messages, trailers.
  *
  * Messages wait in `out` until nghttp2 asks for them, as the client's windows allow. Invariants:
  *  (1) the trailers follow when `out` is empty and the call is finished, and nothing follows them;
- *  (2) no stream is left without an end: what cannot be said in words is a reset, or the end of the
- *      connection.
+ *  (2) no stream is left without an end: an end that cannot be sent as trailers is a reset, or the
+ *      end of the connection.
  */
 #include "rpc/rpc_internal.h"
 
@@ -23,14 +23,14 @@ enum { FIELDS_MAX = 64, COMPACT = 64 << 10 };
         .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE                      \
     }
 
-/* What every gRPC answer begins with. */
+/* The first headers of every gRPC answer. */
 static const nghttp2_nv response[] = {
     NV(":status", "200"),
     NV("content-type", "application/grpc"),
 };
 
-/* nghttp2 refuses only without memory: then the connection cannot go on. Its end, which comes
- * later, is that of its calls, so that none ends inside a call of its handler's. */
+/* nghttp2 fails only without memory: then the connection ends. That happens later and ends its
+ * calls, so no call ends inside a call of its handler's. */
 static void submitted(struct agx_rpc_call *c, int r)
 {
     if (r < 0)
@@ -71,7 +71,7 @@ static void submit_trailers(struct agx_rpc_call *c)
     submitted(c, nghttp2_submit_trailer(c->link->session, c->stream, nv, n));
 }
 
-/* nghttp2 wants up to `len` bytes of the stream. */
+/* nghttp2's callback for up to `len` bytes of the stream. */
 static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *buf, size_t len,
                         uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -103,7 +103,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *buf, 
     return (ssize_t)n;
 }
 
-/* Headers now, and messages as they come. */
+/* Submits the headers; messages follow as they are queued. */
 static void respond(struct agx_rpc_call *c)
 {
     const nghttp2_data_provider provider = { .source.ptr = c, .read_callback = read_out };
@@ -115,7 +115,7 @@ static void respond(struct agx_rpc_call *c)
                                          AGX_ARRAY_LEN(response), &provider));
 }
 
-/* There is something new for read_out(). */
+/* Makes nghttp2 call read_out() again. */
 static void continue_out(struct agx_rpc_call *c)
 {
     respond(c);
@@ -166,7 +166,7 @@ int agx_rpc_call_send(struct agx_rpc_call *c, struct agx_str message)
     return 1;
 }
 
-/* Appends what `encode` makes of `value` as a field. */
+/* Appends a field with the value encoded by `encode`. */
 static int add_encoded(struct agx_rpc_headers *h, struct agx_str name,
                        int (*encode)(struct agx_buf *, struct agx_str), struct agx_str value)
 {
@@ -198,14 +198,14 @@ static int add_status(struct agx_rpc_headers *h, const struct agx_rpc_status *s)
     return r;
 }
 
-/* The trailers; where they are too long, the essence of them. */
+/* Makes the trailers; shortened if they are too long. */
 static int make_trailers(struct agx_rpc_call *c, const struct agx_rpc_status *s)
 {
     struct agx_rpc_status brief = { .code = s->code, .message = s->message };
 
     if (add_status(&c->trailers, s) == 0)
         return 0;
-    /* Three bytes stand for one in the worst case. */
+    /* In the worst case a byte is encoded as three. */
     brief.message.len = AGX_MIN(s->message.len, AGX_RPC_TRAILERS_MAX / 4);
     agx_rpc_headers_done(&c->trailers);
     return add_status(&c->trailers, &brief);

@@ -4,11 +4,11 @@
  *     reply: OPEN --trailers, reset, lost connection, timeout--> over
  *
  * Invariants:
- *  (1) bytes of a reply wait in `in` until its owner asks for messages, and only then the server
- *      may send more for it: a reply that nobody reads holds at most a window, and stops no other;
- *  (2) a reply that is over has a code, once and for all;
- *  (3) a server that takes no more may have answered before: the connection is lost only when all
- *      that it sent is read.
+ *  (1) bytes of a reply wait in `in` until its owner asks for messages, and only then may the
+ *      server send more for it: an unread reply holds at most a window, and blocks no other one;
+ *  (2) a reply that is over has a code, which never changes;
+ *  (3) a server that no longer reads may have answered before: the connection counts as lost only
+ *      when everything that it sent has been read.
  */
 #include "rpc/client_internal.h"
 
@@ -34,7 +34,7 @@ static void end(struct agx_rpc_reply *r, enum agx_code code, struct agx_str text
     r->code = code;
     agx_buf_clear(&r->text);
     if (agx_buf_append(&r->text, text) < 0)
-        agx_buf_clear(&r->text); /* the code says enough */
+        agx_buf_clear(&r->text); /* the code is enough */
 }
 
 static struct agx_rpc_reply *reply_of(nghttp2_session *session, int32_t stream)
@@ -73,7 +73,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
     return 0;
 }
 
-/* What a stream's end without a status means. */
+/* The code for a stream that ended without a status. */
 static enum agx_code code_of_reset(uint32_t error)
 {
     switch (error) {
@@ -117,7 +117,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream, uint32_t er
     else if (error != NGHTTP2_NO_ERROR)
         end(r, code_of_reset(error), agx_str_from(nghttp2_http2_strerror(error)));
     else
-        end(r, AGX_UNKNOWN, AGX_STR("the server does not speak grpc"));
+        end(r, AGX_UNKNOWN, AGX_STR("the server does not speak gRPC"));
     return 0;
 }
 
@@ -163,7 +163,7 @@ int agx_rpc_client_adopt(int *take_fd, const struct agx_rpc_client_config *confi
     if (c) {
         c->config = *config;
         c->fd = -1;
-        c->out.max = SIZE_MAX / 2; /* nghttp2 is asked only when it is empty */
+        c->out.max = SIZE_MAX / 2; /* nghttp2 is called only when it is empty */
     }
     if (!c || make_session(c) < 0) {
         (void)agx_rpc_client_close(c);
@@ -182,8 +182,8 @@ int agx_rpc_client_open(const char *path, const struct agx_rpc_client_config *co
     size_t len = strlen(path);
 
     if (len >= sizeof(addr.sun_path))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "the path '%s' is longer than a socket's may be", path);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "the path '%s' is too long for a socket",
+                             path);
     memcpy(addr.sun_path, path, len);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -252,10 +252,10 @@ static void read_some(struct agx_rpc_client *c)
         lose(c, "the connection to the server is lost");
     else if (nghttp2_session_mem_recv(c->session, buf, (size_t)n) < 0 ||
              (!nghttp2_session_want_read(c->session) && !nghttp2_session_want_write(c->session)))
-        lose(c, "the server's http/2 is broken");
+        lose(c, "the server's HTTP/2 is invalid");
 }
 
-/* Sends, waits until `due_ms` for something to come, and takes it. */
+/* Sends, waits until `due_ms` for input, and reads it. */
 static void turn(struct agx_rpc_client *c, uint64_t due_ms)
 {
     struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -288,7 +288,7 @@ int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request 
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a call");
     r->client = c;
     r->due_ms = q->timeout_ms ? agx_clock_ms() + q->timeout_ms : UINT64_MAX;
-    r->request.max = SIZE_MAX / 2;                                /* the caller's own bytes */
+    r->request.max = SIZE_MAX / 2;                                /* the caller chose the size */
     r->in.max = 2 * (size_t)c->config.stream_window + READ_BYTES; /* invariant 1, and `taken` */
     r->text.max = r->details.max = c->config.trailers_max;
     agx_rpc_headers_init(&r->headers, c->config.trailers_max);
@@ -322,14 +322,14 @@ static void cancel(struct agx_rpc_reply *r)
         agx_rpc_client_write(r->client);
 }
 
-/* A message out of what has come: 1, 0: there is none yet. */
+/* Takes a message from the received bytes: 1, or 0: none yet. */
 static int take_message(struct agx_rpc_reply *r, struct agx_str *ret_message,
                         struct agx_error **err)
 {
     struct agx_str in;
     int rc;
 
-    agx_buf_consume(&r->in, r->taken); /* the last message may have been in there */
+    agx_buf_consume(&r->in, r->taken); /* the last message may have been borrowed from it */
     in = agx_buf_peek(&r->in);
     rc = agx_grpc_decoder_next(&r->decoder, &in, ret_message, err);
     r->taken = r->in.len - in.len;
@@ -413,7 +413,7 @@ int agx_rpc_client_call(struct agx_rpc_client *c, const struct agx_rpc_request *
     if (rc > 0)
         rc = agx_error_set(err, AGX_INTERNAL, "the server answered '%s' more than once", q->path);
     if (details && agx_buf_append(details, agx_rpc_reply_peek_details(r)) < 0)
-        agx_buf_clear(details); /* code and message say enough */
+        agx_buf_clear(details); /* code and message are enough */
     (void)agx_rpc_reply_close(r);
     return rc;
 }

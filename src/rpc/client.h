@@ -1,14 +1,14 @@
 /*
- * client.h: a gRPC client for programs that wait: one connection to a Unix socket, calls with one
- * request and one answer or a stream of either.
+ * client.h: a blocking gRPC client: one connection to a Unix socket, calls with one request and one
+ * answer or with streams of either.
  *
  *     agx_rpc_client_open("/run/agentix/agentixd.sock", &config, &client, err);
  *     r = agx_rpc_client_call(client, &request, &reply, NULL, err);
  *     agx_rpc_client_close(client);
  *
- * A call that the server ended with an error returns -code, and `err` has the server's message.
- * One thread at a time; several calls of one client may go on side by side. Nothing here uses a
- * loop: waiting is poll(2).
+ * A call that the server ended with an error returns -code, and `err` has the server's message. One
+ * thread at a time; a client may have several calls in flight. Nothing here uses a loop: waiting is
+ * poll(2).
  */
 #ifndef AGX_RPC_CLIENT_H
 #define AGX_RPC_CLIENT_H
@@ -23,7 +23,7 @@ struct agx_rpc_reply;
 struct agx_rpc_client_config {
     size_t message_max;     /* of a received message */
     size_t trailers_max;    /* of received headers and trailers together */
-    uint32_t stream_window; /* bytes that the server may send ahead: for a call, for all */
+    uint32_t stream_window; /* bytes that the server may send ahead: per call, in total */
     uint32_t conn_window;
 };
 #define AGX_RPC_CLIENT_CONFIG_INIT                                                                 \
@@ -38,38 +38,38 @@ struct agx_rpc_request {
     uint64_t timeout_ms;             /* 0: none */
     const struct agx_rpc_meta *meta; /* values of `-bin` keys are bytes */
     size_t meta_count;
-    bool more; /* a stream of messages: agx_rpc_reply_send() gives them, `message` is none */
+    bool more; /* a stream of messages: agx_rpc_reply_send() sends them, `message` is ignored */
 };
 
-/* -AGX_UNAVAILABLE when nobody listens at `path`. */
+/* -AGX_UNAVAILABLE when no process listens at `path`. */
 int agx_rpc_client_open(const char *path, const struct agx_rpc_client_config *config,
                         struct agx_rpc_client **ret_client, struct agx_error **err) AGX_MUST_CHECK;
 
-/* A connected stream socket instead. Takes *take_fd on success. */
+/* The same with a connected stream socket. Takes *take_fd on success. */
 int agx_rpc_client_adopt(int *take_fd, const struct agx_rpc_client_config *config,
                          struct agx_rpc_client **ret_client, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Its replies are closed before. Returns NULL and accepts it. */
+/* Close its replies first. Returns NULL and accepts it. */
 struct agx_rpc_client *agx_rpc_client_close(struct agx_rpc_client *c);
 
-/* One request, one answer, which is appended to `reply`. Waits. With an error and `details` not
- * NULL, grpc-status-details-bin is appended to that. */
+/* One request and one answer, which is appended to `reply`. Blocks. On an error
+ * grpc-status-details-bin is appended to `details`, which may be NULL. */
 int agx_rpc_client_call(struct agx_rpc_client *c, const struct agx_rpc_request *q,
                         struct agx_buf *reply, struct agx_buf *details,
                         struct agx_error **err) AGX_MUST_CHECK;
 
-/* The last call failed because the server, about to end, has not begun with it, and there is no
- * other: over another connection it may be made again. */
+/* True if the last call failed because a stopping server had not begun it, and no other call is in
+ * flight: it may be repeated over another connection. */
 bool agx_rpc_client_refused(const struct agx_rpc_client *c);
 
-/* Sends a request whose answers come one by one. Does not wait; q's memory is not needed later. */
+/* Sends a request with a stream of answers. Does not block; copies what it needs of `q`. */
 int agx_rpc_client_start(struct agx_rpc_client *c, const struct agx_rpc_request *q,
                          struct agx_rpc_reply **ret_reply, struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * The next message, waiting at most `wait_ms`; -1: as long as it takes. 1: it is *ret_message,
- * borrowed until the next call for this reply. AGX_RPC_NOTHING_YET: nothing came for so long. 0:
- * the stream has ended with OK. Negative: with an error, which further calls repeat; `err` has the
+ * The next message, waiting at most `wait_ms`; -1: without limit. 1: it is *ret_message, borrowed
+ * until the next call for this reply. AGX_RPC_NOTHING_YET: nothing came in that time. 0: the stream
+ * ended with OK. Negative: it ended with an error, which further calls repeat; `err` has the
  * server's message. -AGX_DEADLINE_EXCEEDED: the request's timeout has passed.
  */
 #define AGX_RPC_NOTHING_YET 2
@@ -77,28 +77,28 @@ int agx_rpc_reply_next(struct agx_rpc_reply *r, int wait_ms, struct agx_str *ret
                        struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * The next message of a request with `more`; it does not wait. What the server has not taken is
- * kept, however much: a caller that has a lot goes on when agx_rpc_reply_unsent() is small, and
- * calls agx_rpc_reply_next() until then. A call that is over takes messages for nothing, and its
- * unsent bytes are 0: agx_rpc_reply_next() says why.
+ * Queues the next message of a request with `more`; does not block. Unsent bytes are buffered
+ * without limit: a caller with much data continues when agx_rpc_reply_unsent() is small, and calls
+ * agx_rpc_reply_next() until then. A call that is over discards messages, and its unsent bytes are
+ * 0: agx_rpc_reply_next() returns the reason.
  */
 int agx_rpc_reply_send(struct agx_rpc_reply *r, struct agx_str message,
                        struct agx_error **err) AGX_MUST_CHECK;
-/* That was the last one. */
+/* Ends the stream of messages. */
 void agx_rpc_reply_send_end(struct agx_rpc_reply *r);
-/* Bytes of the request that the server has not made room for yet. */
+/* Bytes of the request that the server's window does not admit yet. */
 size_t agx_rpc_reply_unsent(const struct agx_rpc_reply *r);
 
-/* grpc-status-details-bin, decoded; empty: there was none. Borrowed until the reply is closed. */
+/* grpc-status-details-bin, decoded; empty: none. Borrowed until the reply is closed. */
 struct agx_str agx_rpc_reply_peek_details(const struct agx_rpc_reply *r);
 
-/* Cancels what goes on. Returns NULL and accepts it. */
+/* Cancels it if it is running. Returns NULL and accepts it. */
 struct agx_rpc_reply *agx_rpc_reply_close(struct agx_rpc_reply *r);
 
 /*
- * For a poll(2) of the caller's beside other things: wait for these events at that descriptor,
- * unless a reply is ready: what comes for one reply may be read by a look at another. Afterwards
- * agx_rpc_reply_next() with wait_ms 0 may have something.
+ * For the caller's own poll(2): wait for these events at that descriptor, unless a reply is ready,
+ * since reading for one reply may receive data of another. Afterwards agx_rpc_reply_next() with
+ * wait_ms 0 may have a message.
  */
 int agx_rpc_client_fd(const struct agx_rpc_client *c);
 short agx_rpc_client_events(const struct agx_rpc_client *c);

@@ -1,7 +1,7 @@
 /*
- * client_internal.h: what the files of the client share.
+ * client_internal.h: shared by the files of the client.
  *
- *     client.c         the connection, and what comes
+ *     client.c         the connection and its input
  *     client_send.c    requests
  */
 #ifndef AGX_RPC_CLIENT_INTERNAL_H
@@ -16,7 +16,7 @@ struct agx_rpc_client {
     struct agx_rpc_client_config config;
     int fd;
     nghttp2_session *session;
-    struct agx_buf out; /* what the socket has not taken yet */
+    struct agx_buf out; /* not yet written to the socket */
     bool lost;
     bool refused;            /* the server has not begun with the call that ended last */
     struct agx_list replies; /* of struct agx_rpc_reply */
@@ -29,10 +29,10 @@ struct agx_rpc_reply {
     struct agx_buf request;    /* what nghttp2 has not taken yet, from request_at on */
     size_t request_at;
     bool more;       /* messages may be added to the request */
-    bool deferred;   /* nghttp2 waits for them */
+    bool deferred;   /* nghttp2 waits for more messages */
     uint64_t due_ms; /* UINT64_MAX: never */
     struct agx_buf in;
-    size_t taken; /* so many bytes of `in` are used up */
+    size_t taken; /* consumed bytes of `in` */
     struct agx_grpc_decoder decoder;
     struct agx_rpc_headers headers; /* and trailers */
     bool over;
@@ -40,11 +40,11 @@ struct agx_rpc_reply {
     struct agx_buf text, details;
 };
 
-/* Gives the request to nghttp2. */
+/* Submits the request to nghttp2. */
 int agx_rpc_reply_submit(struct agx_rpc_reply *r, const struct agx_rpc_request *q,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* Sends what the socket takes. */
+/* Writes as much as the socket accepts. */
 void agx_rpc_client_write(struct agx_rpc_client *c);
 
 #endif

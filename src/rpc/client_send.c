@@ -1,4 +1,4 @@
-/* client_send.c: a call's request: its headers, its message, or one message after the other. */
+/* client_send.c: a call's request: headers and one message, or a stream of messages. */
 #include "rpc/client_internal.h"
 
 #include "codec/grpc_meta.h"
@@ -9,7 +9,7 @@
 
 enum { FIXED_FIELDS = 7, META_MAX = 32 };
 
-/* nghttp2 wants up to `len` bytes of the request. */
+/* nghttp2's callback for up to `len` bytes of the request. */
 static ssize_t read_request(nghttp2_session *session, int32_t stream, uint8_t *buf, size_t len,
                             uint32_t *flags, nghttp2_data_source *source, void *user)
 {
@@ -93,7 +93,7 @@ int agx_rpc_reply_submit(struct agx_rpc_reply *r, const struct agx_rpc_request *
     return 0;
 }
 
-/* There is something new for read_request(). */
+/* Makes nghttp2 call read_request() again. */
 static void continue_request(struct agx_rpc_reply *r)
 {
     if (r->deferred && r->stream != 0 &&
@@ -106,7 +106,7 @@ static void continue_request(struct agx_rpc_reply *r)
 int agx_rpc_reply_send(struct agx_rpc_reply *r, struct agx_str message, struct agx_error **err)
 {
     assert(r->more);
-    if (r->over) /* what is sent is of no use, and agx_rpc_reply_next() says why */
+    if (r->over) /* discarded; agx_rpc_reply_next() returns the reason */
         return 0;
     agx_buf_consume(&r->request, r->request_at);
     r->request_at = 0;

@@ -1,4 +1,4 @@
-/* guard.c: a bucket of tokens. Invariant: milli <= burst * 1000. */
+/* guard.c: a token bucket. Invariant: milli <= burst * 1000. */
 #include "rpc/guard.h"
 
 #include "base/macros.h"
@@ -25,7 +25,7 @@ bool agx_rpc_guard_spend(struct agx_rpc_guard *g, uint64_t now_ms)
 {
     uint64_t passed = AGX_MIN(now_ms - g->at_ms, UINT32_MAX); /* no overflow below */
 
-    add(g, passed * g->per_s); /* tokens a second are thousandths of one a millisecond */
+    add(g, passed * g->per_s); /* N tokens per second are N millitokens per millisecond */
     g->at_ms = now_ms;
     if (g->milli < TOKEN)
         return false;

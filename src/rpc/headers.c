@@ -1,4 +1,4 @@
-/* headers.c: header fields, packed one behind the other. */
+/* headers.c: header fields, packed into one buffer. */
 #include "rpc/headers.h"
 
 #include "base/banned.h"
@@ -28,7 +28,7 @@ int agx_rpc_headers_add(struct agx_rpc_headers *h, struct agx_str name, struct a
     if (r == 0)
         r = agx_buf_append(&h->packed, value);
     if (r < 0)
-        return r; /* the first one failed, if any */
+        return r; /* on a failure nothing was added */
     h->size += size;
     h->count++;
     return 0;

@@ -1,5 +1,5 @@
 /*
- * headers.h: a list of header fields that we own, in one piece of memory of bounded size.
+ * headers.h: an owned list of header fields in one buffer of bounded size.
  */
 #ifndef AGX_RPC_HEADERS_H
 #define AGX_RPC_HEADERS_H
@@ -8,26 +8,26 @@
 
 #include <nghttp2/nghttp2.h>
 
-/* What a field counts beside its bytes: RFC 9113, 6.5.2. */
+/* Added to a field's size: RFC 9113, 6.5.2. */
 #define AGX_RPC_FIELD_OVERHEAD 32
 
 struct agx_rpc_headers {
-    struct agx_buf packed; /* for each: two lengths, name, value; max is that of the list */
+    struct agx_buf packed; /* per field: two lengths, name, value; max is the list's */
     size_t count, size;    /* size as SETTINGS_MAX_HEADER_LIST_SIZE counts */
 };
 
 /* Nothing is allocated before the first field. */
 void agx_rpc_headers_init(struct agx_rpc_headers *h, size_t max);
 
-/* -AGX_RESOURCE_EXHAUSTED past the maximum or without memory; the list is then as before. */
+/* -AGX_RESOURCE_EXHAUSTED past the maximum or without memory; the list is then unchanged. */
 int agx_rpc_headers_add(struct agx_rpc_headers *h, struct agx_str name,
                         struct agx_str value) AGX_MUST_CHECK;
 
-/* Visits the fields in order from *at = 0 on; false at the end. Borrowed until the next add. */
+/* Iterates over the fields, starting with *at = 0; false at the end. Borrowed until an add. */
 bool agx_rpc_headers_next(const struct agx_rpc_headers *h, size_t *at, struct agx_str *ret_name,
                           struct agx_str *ret_value);
 
-/* The first value of a name; ptr NULL: there is none. */
+/* The first value of a name; ptr NULL: none. */
 struct agx_str agx_rpc_headers_peek(const struct agx_rpc_headers *h, struct agx_str name);
 
 /* Writes at most `max` fields to `nv`, borrowed from the list; returns how many. */

@@ -1,8 +1,8 @@
 /*
  * health.c: grpc.health.v1.Health.
  *
- * A watcher gets the status that holds when it can take one: changes that follow each other faster
- * than it reads are told once.
+ * A watcher gets the current status when it can take a message: quick successive changes are sent
+ * as one.
  */
 #include "rpc/health.h"
 
@@ -30,7 +30,7 @@ struct agx_rpc_health {
     struct agx_list watchers; /* of struct watcher */
 };
 
-/* What the map's values point to. */
+/* The map's values point here. */
 static const enum agx_health states[] = { AGX_HEALTH_NOT_SERVING, AGX_HEALTH_SERVING };
 
 static enum agx_health status_of(const struct agx_rpc_health *h, const char *service)

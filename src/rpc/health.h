@@ -1,5 +1,5 @@
 /*
- * health.h: the service grpc.health.v1.Health: what it answers is set by the program.
+ * health.h: the service grpc.health.v1.Health, whose answers the program sets.
  */
 #ifndef AGX_RPC_HEALTH_H
 #define AGX_RPC_HEALTH_H
@@ -15,7 +15,7 @@ struct agx_rpc_server;
 int agx_rpc_health_new(struct agx_rpc_server *s, struct agx_rpc_health **ret_health,
                        struct agx_error **err) AGX_MUST_CHECK;
 
-/* A service's full name, or "" for the server as a whole. Watchers are told. */
+/* Sets the status of a service (full name), or with "" of the server. Notifies watchers. */
 int agx_rpc_health_set(struct agx_rpc_health *h, struct agx_str service, bool serving,
                        struct agx_error **err) AGX_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* host.c: what all connections of a gRPC server have in common. */
+/* host.c: the server's state that all connections share. */
 #include "rpc/rpc_internal.h"
 
 #include "base/uuid.h"
@@ -35,7 +35,7 @@ int agx_rpc_host_add(struct agx_rpc_host *h, const struct agx_rpc_method *method
     struct agx_rpc_entry *entry;
 
     if (agx_map_get(&h->methods, path))
-        return agx_error_set(err, AGX_ALREADY_EXISTS, "the method '%s' is registered already",
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "the method '%s' is already registered",
                              method->path);
     entry = malloc(sizeof(*entry));
     if (entry)
@@ -58,7 +58,7 @@ void agx_rpc_host_expire(struct agx_rpc_host *h)
 
         agx_heap_remove(&h->deadlines, n);
         if (c->finished)
-            agx_rpc_call_reset(c, NGHTTP2_CANCEL); /* its client does not take the rest */
+            agx_rpc_call_reset(c, NGHTTP2_CANCEL); /* its client does not read the rest */
         else
             agx_rpc_call_end(c, AGX_DEADLINE_EXCEEDED, "the call's deadline has passed");
         agx_rpc_link_wake(l);

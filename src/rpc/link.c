@@ -4,15 +4,14 @@
  *     serving --shutdown()--> noticed --answer, drain()--> draining --last call--> over
  *
  * Invariants:
- *  (1) nghttp2 is entered once at a time: while `busy`, calls only submit, and what they submitted
- *      is sent afterwards;
- *  (2) every stream that nghttp2 told us of is one call, from on_begin_headers to on_stream_close;
- *  (3) `bytes` passes conn_bytes_max by one read at most, since the calls' buffers are counted when
- *      they grow; `h2_bytes` never does: nghttp2's memory comes from our allocator. They are apart
+ *  (1) nghttp2 is not re-entered: while `busy`, calls only submit, and the submitted data is sent
+ *      afterwards;
+ *  (2) every stream that nghttp2 reports is one call, from on_begin_headers to on_stream_close;
+ *  (3) `bytes` exceeds conn_bytes_max by at most one read, since the calls' buffers are counted
+ *      when they grow; `h2_bytes` never does, because nghttp2 uses our allocator. They are separate
  *      so that calls which hold too much fail alone and do not end the connection;
- *  (4) what a peer can make us do for nothing is counted by a guard; one too many ends the link
- *      with ENHANCE_YOUR_CALM. nghttp2's own count of resets is off: it is not ours to configure by
- *      connection, is used up by an ordinary client, and ends with INTERNAL_ERROR.
+ *      ENHANCE_YOUR_CALM. nghttp2's own limit of resets is off: it cannot be configured per
+ *      connection, an ordinary client exhausts it, and it ends with INTERNAL_ERROR.
  */
 #include "rpc/rpc_internal.h"
 
@@ -20,10 +19,10 @@
 
 #include "base/banned.h"
 
-/* PINGs of ours: a stopping server's, whose answer says that the client knows, and the others. */
+/* Payloads of our PINGs: the answer to the first shows that the client has seen our GOAWAY. */
 static const uint8_t ping_shutdown[8] = "shutdown", ping_alive[8] = "keepaliv";
 
-/* nghttp2's memory, counted. */
+/* nghttp2's allocator, which counts its memory. */
 
 static void *mem_realloc(void *p, size_t size, void *user)
 {
@@ -69,7 +68,7 @@ static struct agx_rpc_call *call_of(nghttp2_session *session, int32_t stream)
     return nghttp2_session_get_stream_user_data(session, stream);
 }
 
-/* The peer has had its share. */
+/* The peer has exceeded its rate limit. */
 static void calm(struct agx_rpc_link *l)
 {
     if (l->failed || l->draining)
@@ -86,7 +85,7 @@ static void spend(struct agx_rpc_link *l, struct agx_rpc_guard *g)
         calm(l);
 }
 
-/* nghttp2's callbacks. */
+/* ---- nghttp2's callbacks ---- */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -134,7 +133,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         if (c && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
             agx_rpc_call_request(c);
         else if (c && !end)
-            agx_rpc_call_abandon(c); /* trailers are the end */
+            agx_rpc_call_abandon(c); /* trailers must end the stream */
         if (c && end)
             agx_rpc_call_eof(c);
         break;
@@ -184,10 +183,10 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 
     if (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA)
         agx_rpc_guard_refund(&l->controls);
-    /* A reset that we send for a fault of the peer's costs as much as one of its own. */
+    /* A reset that we send for a fault of the peer costs as much as the peer's own resets. */
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         spend(l, &l->resets);
-    /* Our side is at its end: what the client may still want to send is of no use. */
+    /* Our side has ended: later input of the client is useless. */
     if (c && !c->remote_ended &&
         (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
@@ -234,11 +233,12 @@ static int make_session(struct agx_rpc_link *l)
         r = -AGX_RESOURCE_EXHAUSTED;
     if (r == 0) {
         nghttp2_option_set_no_auto_window_update(option, 1);
-        /* Its check refuses an :authority that gRPC's clients send; call_in.c checks the rest. */
+        /* Its check refuses an :authority that gRPC clients send; call_in.c does the other checks.
+         */
         nghttp2_option_set_no_http_messaging(option, 1);
-        /* Streams that are gone are of no use to us: there are no priorities in gRPC. */
+        /* We do not need closed streams: gRPC has no priorities. */
         nghttp2_option_set_no_closed_streams(option, 1);
-#ifdef AGX_HAVE_NGHTTP2_RESET_RATE /* without it there is no such count either */
+#ifdef AGX_HAVE_NGHTTP2_RESET_RATE /* older versions have no such limit */
         nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
 #endif
         r = nghttp2_session_server_new3(&l->session, cb, l, option, &l->mem) < 0
@@ -297,7 +297,7 @@ struct agx_rpc_link *agx_rpc_link_free(struct agx_rpc_link *l)
 
     if (!l)
         return NULL;
-    l->busy = true; /* nothing that a handler says now leads anywhere */
+    l->busy = true; /* nothing that a handler submits now is sent */
     l->failed = true;
     while ((c = AGX_LIST_FIRST(&l->calls, struct agx_rpc_call, node)))
         agx_rpc_call_closed(c, AGX_CANCELLED);

@@ -1,6 +1,6 @@
 /*
- * reflection.h: the service ServerReflection, v1 and v1alpha: grpcurl and the like ask the server
- * itself for its services and messages.
+ * reflection.h: the service ServerReflection, v1 and v1alpha, by which grpcurl and others query the
+ * server's services and messages.
  */
 #ifndef AGX_RPC_REFLECTION_H
 #define AGX_RPC_REFLECTION_H
@@ -11,13 +11,13 @@
 struct agx_rpc_reflection;
 struct agx_rpc_server;
 
-/* Registers the services; they know themselves and grpc.health.v1. Free it when the server has
+/* Registers the services; they describe themselves and grpc.health.v1. Free it when the server has
  * stopped. */
 int agx_rpc_reflection_new(struct agx_rpc_server *s, struct agx_rpc_reflection **ret_reflection,
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* Adds the files of a serialized FileDescriptorSet (protoc --descriptor_set_out with
- * --include_imports), whose services are then listed. `set` outlives the object. */
+ * --include_imports), and lists their services. `set` must outlive the object. */
 int agx_rpc_reflection_add(struct agx_rpc_reflection *r, struct agx_str set,
                            struct agx_error **err) AGX_MUST_CHECK;
 

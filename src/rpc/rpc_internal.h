@@ -1,11 +1,11 @@
 /*
- * rpc_internal.h: what the files of the gRPC server share.
+ * rpc_internal.h: shared by the files of the gRPC server.
  *
- *     host   what all connections have in common: limits, methods, deadlines, the time
+ *     host   the server's shared state: limits, methods, deadlines, the time
  *     link   one connection's HTTP/2: bytes in, bytes out; no socket, no clock
  *     call   one stream of a link
  *
- * server.c is a host with sockets and a loop; the fuzz target is one without.
+ * server.c is a host with sockets and a loop; the fuzz target is a host without them.
  */
 #ifndef AGX_RPC_INTERNAL_H
 #define AGX_RPC_INTERNAL_H
@@ -49,13 +49,13 @@ struct agx_rpc_link {
     struct agx_rpc_host *host;
     nghttp2_session *session;
     nghttp2_mem mem;
-    size_t bytes, h2_bytes; /* what the calls make us keep; what nghttp2 does */
+    size_t bytes, h2_bytes; /* memory of the calls; memory of nghttp2 */
     struct agx_rpc_peer peer;
     bool admitted;
-    bool greeted;  /* the client's first SETTINGS are here */
-    bool busy;     /* nghttp2 or a handler's callback is at work: nothing is sent now */
+    bool greeted;  /* the client's first SETTINGS have arrived */
+    bool busy;     /* inside nghttp2 or a callback: nothing is sent now */
     bool later;    /* some call has input to deliver, see agx_rpc_link_deliver() */
-    bool draining; /* takes no more calls */
+    bool draining; /* accepts no more calls */
     bool failed;   /* HTTP/2 cannot go on */
     struct agx_rpc_guard resets, controls;
     struct agx_list calls; /* of struct agx_rpc_call: all streams that are open */
@@ -65,22 +65,22 @@ struct agx_rpc_link {
 
 int agx_rpc_link_new(struct agx_rpc_host *h, const struct agx_rpc_peer *peer, void *io,
                      struct agx_rpc_link **ret_link, struct agx_error **err) AGX_MUST_CHECK;
-/* Calls that go on end with AGX_CANCELLED. Returns NULL and accepts it. */
+/* Running calls end with AGX_CANCELLED. Returns NULL and accepts it. */
 struct agx_rpc_link *agx_rpc_link_free(struct agx_rpc_link *l);
 
 void agx_rpc_link_recv(struct agx_rpc_link *l, struct agx_str bytes);
-/* Appends what is to be sent until `room` bytes are reached. True: there may be more. */
+/* Appends output until `room` bytes are reached. True: there may be more. */
 bool agx_rpc_link_send(struct agx_rpc_link *l, struct agx_buf *out, size_t room);
-/* After agx_rpc_link_send(): tells those producers that wait and may go on. True: there were some,
+/* After agx_rpc_link_send(): notifies waiting producers that may continue. True: there were some,
  * and there may be more to send. */
 bool agx_rpc_link_writable(struct agx_rpc_link *l);
-/* Input of calls that were resumed. */
+/* Delivers the input of resumed calls. */
 void agx_rpc_link_deliver(struct agx_rpc_link *l);
-/* Nothing will be sent or received any more, once what agx_rpc_link_send() gave is sent. */
+/* True when the connection can be closed once the output of agx_rpc_link_send() is sent. */
 bool agx_rpc_link_is_over(const struct agx_rpc_link *l);
 
 void agx_rpc_link_ping(struct agx_rpc_link *l);
-/* Tells the client to open no more streams; its answer, or drain(), makes that final. */
+/* Asks the client to open no more streams; its answer, or drain(), makes that final. */
 void agx_rpc_link_shutdown(struct agx_rpc_link *l);
 void agx_rpc_link_drain(struct agx_rpc_link *l);
 /* Ends all calls, or the endless ones only, with UNAVAILABLE. */
@@ -94,58 +94,57 @@ struct agx_rpc_call {
     const struct agx_rpc_call_ops *ops; /* NULL: nobody watches */
     void *user;
     bool started;      /* the handler was called */
-    bool finished;     /* by us: only what is queued and the trailers are left */
+    bool finished;     /* by us: only queued messages and the trailers remain */
     bool responded;    /* the response's headers are submitted */
     bool deferred;     /* nghttp2 waits for nghttp2_session_resume_data() */
     bool waiting;      /* `writable` is due */
     bool paused;       /* input is kept in `in` */
-    bool remote_ended; /* the client's END_STREAM is here */
-    bool half_closed;  /* and told to the handler */
+    bool remote_ended; /* the client's END_STREAM has arrived */
+    bool half_closed;  /* and the handler knows */
     bool is_post, is_grpc;
     bool malformed;            /* the headers break HTTP/2's rules */
-    unsigned pseudo;           /* which of HTTP/2's own fields came */
-    struct agx_error *refused; /* owned: why there will be no handler */
+    unsigned pseudo;           /* bits of the received pseudo-headers */
+    struct agx_error *refused; /* owned: why the handler will not run */
     size_t header_bytes;       /* as HTTP/2 counts them */
-    size_t counted;            /* how much of link->bytes is ours */
+    size_t counted;            /* this call's share of link->bytes */
     struct agx_heap_node deadline;
     struct agx_rpc_headers meta;
     struct agx_grpc_decoder decoder;
-    struct agx_str request; /* the one message: in decoder.held, or in `in` */
+    struct agx_str request; /* the only message: in decoder.held, or in `in` */
     bool has_request;
     struct agx_buf in;  /* bytes that wait while paused; else the request */
-    struct agx_buf out; /* messages to be sent, from out_at on */
+    struct agx_buf out; /* messages to send, from out_at on */
     size_t out_at;
     struct agx_rpc_headers trailers;
 };
 
 struct agx_rpc_call *agx_rpc_call_new(struct agx_rpc_link *l, int32_t stream);
 void agx_rpc_call_free(struct agx_rpc_call *c);
-/* Counts the call's memory again. False: the connection has too much. */
+/* Updates the count of the call's memory. False: the connection holds too much. */
 bool agx_rpc_call_count(struct agx_rpc_call *c);
-/* Ends it with an error that is not the handler's, and tells the handler. */
+/* Ends it with an error of ours or the client's, and notifies the handler. */
 void agx_rpc_call_end(struct agx_rpc_call *c, enum agx_code code, const char *why);
-/* The client broke HTTP/2's rules for it: it is reset, and the handler is told when that is done.
- */
+/* The client broke HTTP/2's rules: resets the stream; the handler is notified when that is done. */
 void agx_rpc_call_abandon(struct agx_rpc_call *c);
-/* nghttp2's stream is gone: the handler is told if it goes on, and the call is freed. */
+/* nghttp2 closed the stream: notifies a handler that has not ended the call, and frees it. */
 void agx_rpc_call_closed(struct agx_rpc_call *c, enum agx_code code);
 
-/* call_in.c: what the client sends. */
+/* call_in.c: input from the client. */
 void agx_rpc_call_header(struct agx_rpc_call *c, struct agx_str name, struct agx_str value);
 void agx_rpc_call_request(struct agx_rpc_call *c);
 void agx_rpc_call_data(struct agx_rpc_call *c, struct agx_str bytes);
 void agx_rpc_call_eof(struct agx_rpc_call *c);
-/* Goes on with input that waited. */
+/* Continues with input that waited. */
 void agx_rpc_call_deliver(struct agx_rpc_call *c);
 
-/* call_out.c: what we send. */
+/* call_out.c: output to the client. */
 void agx_rpc_call_reset(struct agx_rpc_call *c, uint32_t h2_code);
 /* Whether `writable` is due. */
 void agx_rpc_call_wait(struct agx_rpc_call *c, bool waiting);
-/* Submits the response: a plain HTTP status, for what is no gRPC at all. */
+/* Submits a plain HTTP status as the response, for requests that are not gRPC. */
 void agx_rpc_call_refuse(struct agx_rpc_call *c, const char *http_status);
 
-/* Something was submitted. */
+/* Call after something was submitted. */
 void agx_rpc_link_wake(struct agx_rpc_link *l);
 
 #endif

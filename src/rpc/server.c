@@ -1,16 +1,16 @@
 /*
- * server.c: the gRPC server's sockets, timers and its end.
+ * server.c: the gRPC server's sockets, timers and its stop.
  *
  *     SERVING --stop()--> NOTICE --AGX_RPC_GOAWAY_MS--> DRAIN --deadline--> END
  *                            |                            |                  |
  *                            +------- last connection closed ----------------+--> stopped(), freed
  *
  * Invariants:
- *  (1) a `peer` is one connection; its link is freed in closed(), so whatever ends a connection
- *      ends its calls, in a turn of its own;
- *  (2) a peer that does not take what we send is `stalled`: we send no more and read no more from
- *      it until the socket has taken all. Nobody else waits for it;
- *  (3) the deadline timer fires not after the first deadline of the heap.
+ *  (1) a `peer` is one connection; its link is freed in closed(), so any end of a connection ends
+ *      its calls, in a separate turn;
+ *  (2) a peer that does not read is `stalled`: we send nothing more to it and read nothing more
+ *      from it until the socket has taken everything. No other peer waits for it;
+ *  (3) the deadline timer fires no later than the first deadline of the heap.
  */
 #include "rpc/server.h"
 
@@ -49,10 +49,10 @@ struct agx_rpc_server {
     struct agx_list peers; /* of struct peer */
     struct door *doors;
     uv_timer_t deadlines;
-    uint64_t armed_ms; /* when that fires; UINT64_MAX: not at all */
+    uint64_t armed_ms; /* when that timer fires; UINT64_MAX: not set */
     uv_timer_t stopper;
-    uv_idle_t later; /* input of resumed calls, delivered in a turn of its own */
-    unsigned n_open; /* of the three handles */
+    uv_idle_t later; /* delivers input of resumed calls, in a separate turn */
+    unsigned n_open; /* open ones of the three handles */
     enum stage stage;
     uint64_t stop_ms; /* when the last calls end */
     agx_done_fn stopped;
@@ -64,7 +64,7 @@ static uint64_t update_now(struct agx_rpc_server *s)
     return s->host.now_ms = uv_now(agx_loop_uv(s->loop));
 }
 
-/* Moves what the link has to send to the socket. */
+/* Moves the link's output to the socket. */
 static void pump(struct peer *p)
 {
     size_t queued = agx_conn_queued(p->conn);
@@ -90,11 +90,11 @@ static void settle(struct peer *p)
     agx_conn_close(p->conn);
 }
 
-/* After something has happened to the link. */
+/* Call after every event of the link. */
 static void turn(struct peer *p)
 {
     if (p->link->busy)
-        return; /* whoever is at work on it calls us */
+        return; /* the outer caller of the link will call us */
     do
         pump(p);
     while (!p->stalled && !p->closing && agx_rpc_link_writable(p->link));
@@ -144,7 +144,7 @@ static void on_deadline(uv_timer_t *t)
     arm(s);
 }
 
-/* What a connection tells. */
+/* ---- callbacks of a connection ---- */
 
 static size_t on_data(void *user, uint8_t *data, size_t len)
 {
@@ -183,7 +183,8 @@ static void on_expired(void *user)
     struct agx_error *err = NULL;
 
     if (!p->link->greeted || p->asked) {
-        (void)agx_error_set(&err, AGX_DEADLINE_EXCEEDED, "the client gave no sign of life");
+        (void)agx_error_set(&err, AGX_DEADLINE_EXCEEDED,
+                            "the client did not answer a keepalive PING");
         agx_conn_abort(p->conn, &err);
         return;
     }
@@ -276,7 +277,7 @@ int agx_rpc_server_adopt(struct agx_rpc_server *s, int *take_fd, struct agx_erro
     if (s->stage != SERVING)
         return agx_error_set(err, AGX_UNAVAILABLE, "the server is shutting down");
     if (s->host.stats.conns >= s->host.config.conns_max)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there are %zu connections already",
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there are already %zu connections",
                              s->host.stats.conns);
     p = calloc(1, sizeof(*p));
     if (!p)
@@ -293,7 +294,7 @@ int agx_rpc_server_adopt(struct agx_rpc_server *s, int *take_fd, struct agx_erro
     }
     agx_list_push_front(&s->peers, &p->node);
     agx_conn_deadline(p->conn, s->host.config.handshake_ms);
-    turn(p); /* our SETTINGS */
+    turn(p); /* sends our SETTINGS */
     return 0;
 }
 
@@ -326,7 +327,7 @@ int agx_rpc_server_listen(struct agx_rpc_server *s, struct agx_listener **take_l
     return 0;
 }
 
-/* The end. */
+/* ---- stop ---- */
 
 static void handle_closed(uv_handle_t *h)
 {
@@ -345,7 +346,7 @@ static void close_handle(struct agx_rpc_server *s, uv_handle_t *h)
     uv_close(h, handle_closed);
 }
 
-/* After the last connection of a stopping server. */
+/* Called after the last connection of a stopping server closed. */
 static void ended(struct agx_rpc_server *s)
 {
     if (s->stage == SERVING || s->stage == GONE || !agx_list_is_empty(&s->peers))
@@ -357,7 +358,7 @@ static void ended(struct agx_rpc_server *s)
     close_handle(s, (uv_handle_t *)&s->later);
 }
 
-/* What a stage does to one connection. */
+/* Moves one connection to the stage. */
 static void advance(struct peer *p, enum stage stage)
 {
     if (stage == NOTICE) {

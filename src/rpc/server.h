@@ -21,20 +21,20 @@ struct agx_rpc_server;
 
 struct agx_rpc_config {
     size_t message_max;    /* of a received message */
-    size_t conn_bytes_max; /* what the calls of one connection may make us keep; HTTP/2's own
+    size_t conn_bytes_max; /* memory that the calls of one connection may hold; HTTP/2's own
                             * state may be as much again */
     size_t headers_max;    /* of a request */
-    size_t stream_high;    /* from here on agx_rpc_call_send() asks for a pause */
+    size_t stream_high;    /* with more queued, agx_rpc_call_send() asks for a pause */
     size_t conns_max;
-    uint32_t streams_max;   /* calls at a time on one connection */
-    uint32_t stream_window; /* bytes that a client may send ahead: for a call, for a connection */
+    uint32_t streams_max;   /* concurrent calls on one connection */
+    uint32_t stream_window; /* bytes that a client may send ahead: per call, per connection */
     uint32_t conn_window;
     uint32_t resets_burst, resets_per_s;     /* cancelled calls */
     uint32_t controls_burst, controls_per_s; /* PING, SETTINGS, empty DATA */
     uint64_t handshake_ms;
     uint64_t keepalive_ms, keepalive_wait_ms;
-    /* Whether this peer may use the server; called once for each connection. Those that may not
-     * get PERMISSION_DENIED for each call. NULL: all may. */
+    /* Whether this peer may use the server; called once per connection. A refused peer gets
+     * PERMISSION_DENIED for each call. NULL: all may. */
     bool (*admit)(void *user, const struct agx_rpc_peer *peer);
     void *user;
 };
@@ -53,12 +53,12 @@ struct agx_rpc_config {
 int agx_rpc_server_open(struct agx_loop *l, const struct agx_rpc_config *config,
                         struct agx_rpc_server **ret_server, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Adds methods, whose handlers get `service`. The table outlives the server.
+/* Adds methods, whose handlers get `service`. The table must outlive the server.
  * -AGX_ALREADY_EXISTS when a path is taken. */
 int agx_rpc_server_add(struct agx_rpc_server *s, const struct agx_rpc_method *methods, size_t n,
                        void *service, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Serves the connections of a listener that was opened and not started. Takes it on success. */
+/* Serves the connections of an open listener that was not started. Takes it on success. */
 int agx_rpc_server_listen(struct agx_rpc_server *s, struct agx_listener **take_listener,
                           struct agx_error **err) AGX_MUST_CHECK;
 
@@ -67,18 +67,18 @@ int agx_rpc_server_adopt(struct agx_rpc_server *s, int *take_fd,
                          struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Ends it: no new connections, GOAWAY, endless calls end at once, others may finish until
- * `deadline_ms` have passed; then they end with UNAVAILABLE. `stopped` comes when the last
- * connection is gone (soon after the deadline, whatever clients do); the server is then freed.
+ * Stops it: no new connections, GOAWAY; endless calls end at once, others may finish within
+ * `deadline_ms`, then they end with UNAVAILABLE. Calls `stopped` when the last connection is closed
+ * (soon after the deadline, whatever clients do); the server is then freed.
  */
 void agx_rpc_server_stop(struct agx_rpc_server *s, uint64_t deadline_ms, agx_done_fn stopped,
                          void *user);
 
 struct agx_rpc_stats {
     size_t conns, calls;
-    size_t bytes;     /* kept for all connections: requests, replies, HTTP/2's state */
-    uint64_t started; /* calls, ever */
-    uint64_t calmed;  /* connections ended for abuse, ever */
+    size_t bytes;     /* memory of all connections: requests, replies, HTTP/2's state */
+    uint64_t started; /* total calls */
+    uint64_t calmed;  /* total connections ended for abuse */
 };
 void agx_rpc_server_stats(const struct agx_rpc_server *s, struct agx_rpc_stats *ret);
 
