@@ -14,7 +14,7 @@ static void format_unix(const struct agx_addr *a, char *out, size_t size)
                      ? a->len - offsetof(struct sockaddr_un, sun_path)
                      : 0;
 
-    /* A client's socket has no name, an abstract one begins with NUL. */
+    /* A client's socket has no name; an abstract name begins with NUL. */
     if (max == 0 || un->sun_path[0] == '\0')
         (void)snprintf(out, size, "unix");
     else

@@ -1,14 +1,13 @@
 /*
- * child.c: starts programs and tells how they ended.
+ * child.c: starts programs and reports how they ended.
  *
  *   RUNNING --pidfd readable--> reaped, handle closing --closed--> on_exit, freed
  *
  * posix_spawn() does what a threaded process may do between fork and exec: it shares our memory
- * only while we wait, blocks signals meanwhile, and hands the error of exec back. Invariants:
+ * only while we wait, blocks signals meanwhile, and returns the error of exec. Invariants:
  *  (1) the pid is ours until waitid(), which happens once, in reap(); so it never names another
- *      process while the object lives, and `reaped` guards what follows.
- *  (2) the child's descriptors are exactly those of the map, and /dev/null for those of 0, 1 and 2
- *      that are missing.
+ *      process while the object lives, and `reaped` protects later uses.
+ *  (2) the child's descriptors are exactly those of the map; 0, 1 and 2 are /dev/null if missing.
  */
 #include "loop/child.h"
 
@@ -36,8 +35,8 @@ struct agx_child {
     void *user;
 };
 
-/* What posix_spawn() gets. `high` are copies of our descriptors above all numbers that the child
- * uses, so that no dup2() in the child overwrites one that is still needed. */
+/* The arguments of posix_spawn(). `high` are copies of our descriptors above all numbers that the
+ * child uses, so that no dup2() in the child overwrites one that is still needed. */
 struct plan {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -101,7 +100,7 @@ static int plan_attr(struct plan *p, const struct agx_child_params *params)
     memset(&all, 0xff, sizeof(all)); /* sigfillset() leaves out two of glibc's own: 32 and 33 */
     sigemptyset(&none);
     if (params->group == AGX_CHILD_NEW_GROUP)
-        flags |= POSIX_SPAWN_SETPGROUP; /* to 0, the default: a group of its own */
+        flags |= POSIX_SPAWN_SETPGROUP; /* with pgroup 0, the default: a new group */
     if (params->group == AGX_CHILD_NEW_SESSION)
         flags |= POSIX_SPAWN_SETSID;
     r = posix_spawnattr_setflags(&p->attr, flags);
@@ -142,7 +141,7 @@ static void on_closed(uv_handle_t *h)
     free(c);
 }
 
-/* True when it had ended. */
+/* True if it had ended. */
 static bool reap(struct agx_child *c)
 {
     siginfo_t info = { 0 };
@@ -165,17 +164,17 @@ static void on_ended(uv_poll_t *poll, int status, int events)
 {
     struct agx_child *c = container_of(poll, struct agx_child, poll);
 
-    (void)status; /* waitid() tells the same, and better */
+    (void)status; /* waitid() gives a precise result */
     (void)events;
     if (c->end_group)
-        agx_child_kill_group(c, SIGKILL); /* while the dead leader keeps the group's number */
+        agx_child_kill_group(c, SIGKILL); /* the unreaped leader still reserves the group's id */
     if (!reap(c))
         return;
     uv_close((uv_handle_t *)&c->poll, on_closed);
     agx_closep(&c->pidfd);
 }
 
-/* Watches the new process; kills it when that is impossible, for nobody would wait for it. */
+/* Watches the new process; kills it if that fails, because nothing would reap it. */
 static int watch(struct agx_child *c, struct agx_error **err)
 {
     int r;
@@ -250,13 +249,13 @@ void agx_child_kill(struct agx_child *c, int signo)
 {
     agx_loop_assert(c->loop);
     if (!c->reaped)
-        (void)pidfd_send_signal(c->pidfd, signo, NULL, 0); /* ended already: as good as killed */
+        (void)pidfd_send_signal(c->pidfd, signo, NULL, 0); /* a failure means that it has ended */
 }
 
 void agx_child_kill_group(struct agx_child *c, int signo)
 {
     agx_loop_assert(c->loop);
     assert(c->has_group);
-    if (!c->reaped) /* the unreaped leader keeps the group's number */
+    if (!c->reaped) /* the unreaped leader reserves the group's id */
         (void)kill(-c->pid, signo);
 }

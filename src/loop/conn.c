@@ -6,13 +6,13 @@
  *      +--------------------+----abort(), error----+------------------------------------+
  *
  * Invariants:
- *  (1) the user's callbacks come only in OPEN, and closed() exactly once, from the last close
+ *  (1) the user's callbacks are called only in OPEN, and closed() exactly once, from the last close
  *      callback: after it nothing of the connection exists;
- *  (2) a connection with something to send is marked at its group or polled for UV_WRITABLE;
+ *  (2) a connection with data to send is marked at its group or polled for UV_WRITABLE;
  *  (3) out_at <= out.len, and both are 0 when all is sent;
- *  (4) the group's read buffer is in use only while one data() runs; what is left then is copied.
+ *  (4) the group's read buffer is in use only during one data(); unconsumed bytes are then copied.
  *
- * When in a turn of the loop it is looked at is its group's part: conn_group.c.
+ * Its group decides when in a turn of the loop a connection runs: conn_group.c.
  */
 #include "loop/conn_internal.h"
 
@@ -24,7 +24,7 @@
 
 #include "base/banned.h"
 
-enum { KEEP_ROOM = 64 << 10 }; /* more than this is given back when a buffer is empty */
+enum { KEEP_ROOM = 64 << 10 }; /* an empty buffer larger than this is freed */
 
 static void set_state(struct agx_conn *c, enum conn_state next);
 static void on_poll(uv_poll_t *poll, int status, int events);
@@ -38,7 +38,7 @@ static void fail(struct agx_conn *c, int sys_errno, const char *what)
     set_state(c, CONN_CLOSED);
 }
 
-/* Whatever the peer sends after we closed is read and dropped: its end is what we wait for. */
+/* After we closed, input is read and dropped: we wait for the peer's end. */
 static bool may_read(const struct agx_conn *c)
 {
     if (c->state == CONN_CLOSED || c->eof)
@@ -46,7 +46,7 @@ static bool may_read(const struct agx_conn *c)
     return c->state != CONN_OPEN || (!c->paused && !c->full);
 }
 
-/* Polls for what the state asks for. */
+/* Polls for the events that the state needs. */
 static void update_poll(struct agx_conn *c)
 {
     int want = 0, r;
@@ -80,11 +80,11 @@ static void out_emptied(struct agx_conn *c)
     }
 }
 
-/* Sends what can be sent now. */
+/* Sends as much as possible now. */
 static void flush(struct agx_conn *c)
 {
     if (agx_conn_queued(c) > c->group->config.out_high)
-        c->was_slow = true; /* also when the kernel takes it all at once: somebody may wait */
+        c->was_slow = true; /* even if the kernel takes it all at once: the user may wait */
     if (c->mute)
         c->out_at = c->out.len;
     while (c->out_at < c->out.len && c->state != CONN_CLOSED) {
@@ -105,7 +105,7 @@ static void flush(struct agx_conn *c)
             return;
         }
         c->out_at += (size_t)n;
-        if (c->state == CONN_FLUSHING) /* a peer that still takes bytes is given time */
+        if (c->state == CONN_FLUSHING) /* a peer that still reads gets more time */
             c->due_ms = uv_now(agx_loop_uv(c->group->loop)) + c->group->config.linger_ms;
         if ((size_t)n < left)
             break;
@@ -115,7 +115,7 @@ static void flush(struct agx_conn *c)
     update_poll(c);
 }
 
-/* Hands out the bytes; returns how many of them are left at their end. */
+/* Delivers the bytes; returns how many at their end were not consumed. */
 static size_t deliver(struct agx_conn *c, uint8_t *data, size_t len)
 {
     size_t used = c->ops->data(c->user, data, len);
@@ -123,7 +123,7 @@ static size_t deliver(struct agx_conn *c, uint8_t *data, size_t len)
     return c->state == CONN_OPEN ? len - used : 0;
 }
 
-/* data() for what is held: it was not taken before, or more has come behind it. */
+/* Calls data() for held bytes: they were not consumed, or more has arrived after them. */
 static void deliver_held(struct agx_conn *c)
 {
     size_t left = deliver(c, c->held.data, c->held.len);
@@ -156,8 +156,8 @@ static void reached_eof(struct agx_conn *c)
         agx_conn_close(c);
 }
 
-/* One system call: the user's room first, then the shared buffer (or behind what is held). True
- * when something came. */
+/* One system call: into the user's room first, then the shared buffer (or after the held bytes).
+ * True if something arrived. */
 static bool read_some(struct agx_conn *c)
 {
     struct agx_conn_group *g = c->group;
@@ -202,7 +202,7 @@ static bool read_some(struct agx_conn *c)
     return true;
 }
 
-/* libuv tells of an error on a descriptor without saying which. */
+/* libuv reports an error on a descriptor without saying which. */
 static int socket_error(int fd)
 {
     int e = 0;
@@ -217,7 +217,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     struct agx_conn *c = container_of(poll, struct agx_conn, poll);
 
     if (status < 0) {
-        /* libuv has stopped watching. What the peer sent before the error is still there. */
+        /* libuv has stopped watching. Bytes sent before the error can still be read. */
         c->events = 0;
         if (!may_read(c) || (!read_some(c) && c->state != CONN_CLOSED))
             fail(c, socket_error(c->fd), "watch a connection");
@@ -245,7 +245,7 @@ void agx_conn_turn(struct agx_conn *c)
 
 static void on_timer(uv_timer_t *timer);
 
-/* A timer that fires too early finds out and arms itself again: moving a deadline costs nothing. */
+/* A timer that fires too early arms itself again, so moving a deadline costs nothing. */
 static void arm_timer(struct agx_conn *c)
 {
     uint64_t now = uv_now(agx_loop_uv(c->group->loop));
@@ -265,9 +265,9 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     if (c->state == CONN_OPEN && may_read(c) && !c->looked) {
-        /* We may be the one who is late: what lies in the socket came in time. */
+        /* We may be late ourselves: bytes already in the socket came in time. */
         c->looked = true;
-        (void)uv_timer_start(&c->timer, on_timer, 1, 0); /* with a look at the sockets before */
+        (void)uv_timer_start(&c->timer, on_timer, 1, 0); /* the loop polls the sockets before */
         return;
     }
     c->due_ms = 0;
@@ -293,7 +293,7 @@ static void set_socket_buffers(int fd, int bytes)
 {
     if (bytes <= 0)
         return;
-    /* Only a matter of fairness: what the kernel refuses is left as it is. */
+    /* This is only for fairness, so a failure is ignored. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 }
@@ -335,7 +335,7 @@ void agx_conn_hand_over(struct agx_conn *c, const struct agx_conn_ops *ops, void
 
 struct agx_buf *agx_conn_out(struct agx_conn *c)
 {
-    /* The sent part goes when it is the larger one: each byte is moved at most once on average. */
+    /* Drop the sent part when it is the larger one: each byte moves at most once on average. */
     if (c->out_at > 0 && c->out_at >= c->out.len - c->out_at) {
         agx_buf_consume(&c->out, c->out_at);
         c->out_at = 0;
@@ -411,7 +411,7 @@ static void set_state(struct agx_conn *c, enum conn_state next)
     case CONN_FLUSHING:
         c->due_ms = uv_now(agx_loop_uv(c->group->loop)) + c->group->config.linger_ms;
         arm_timer(c);
-        /* With nothing to send, the flush of this turn goes on to LINGERING. */
+        /* With nothing to send, this turn's flush moves to LINGERING. */
         agx_conn_group_mark(c);
         break;
     case CONN_LINGERING:

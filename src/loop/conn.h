@@ -1,10 +1,10 @@
 /*
- * conn.h: a connected stream socket on the loop: reading with back-pressure, writing with one
- * send() a turn, deadlines, an orderly end.
+ * conn.h: a connected stream socket on the loop: reads with back-pressure, one send() per turn,
+ * deadlines, orderly close.
  *
- * Raw system calls on a polled descriptor instead of uv_stream: no request and no copy for each
- * write, one read buffer for all connections of a group, and large messages are read straight to
- * where they will stay.
+ * It uses system calls on a polled descriptor instead of uv_stream: no request and no copy per
+ * write, one read buffer for all connections of a group, and large messages are read directly into
+ * their destination.
  */
 #ifndef AGX_LOOP_CONN_H
 #define AGX_LOOP_CONN_H
@@ -17,10 +17,10 @@ struct agx_conn;
 struct agx_conn_group;
 
 struct agx_conn_config {
-    size_t read_bytes;       /* read at most so much of one connection in a turn */
-    size_t held_max;         /* bytes that its user has not taken yet; then reading pauses */
-    size_t out_max;          /* bytes to be sent; more is refused */
-    size_t out_high;         /* from here on it counts as slow: see `drained` */
+    size_t read_bytes;       /* most bytes read from one connection in a turn */
+    size_t held_max;         /* unconsumed bytes at which reading pauses */
+    size_t out_max;          /* most bytes to send; more is refused */
+    size_t out_high;         /* with more to send it counts as slow: see `drained` */
     int socket_buffer_bytes; /* SO_SNDBUF and SO_RCVBUF; 0: the kernel's */
     uint64_t linger_ms;      /* how long a closed connection may take to send the rest */
 };
@@ -31,26 +31,26 @@ struct agx_conn_config {
         .linger_ms = AGX_CONN_LINGER_MS                                                            \
     }
 
-/* What a connection tells its user. All on the loop thread, none inside a call of the user. */
+/* A connection's callbacks. All on the loop thread, none inside a call of the user. */
 struct agx_conn_ops {
-    /* Bytes came, which may be changed. Returns how many are used up; the others come again with
-     * more behind them, or after agx_conn_resume(). */
+    /* Received bytes, which may be modified. Returns how many were consumed; the others are
+     * delivered again with more after them, or after agx_conn_resume(). */
     size_t (*data)(void *user, uint8_t *data, size_t len);
-    /* Optional pair: where the next bytes should go (len 0: nowhere special); so many went there.
-     * data() follows, perhaps with no bytes. */
+    /* Optional pair: where to store the next bytes (len 0: anywhere), and how many were stored
+     * there. data() follows, perhaps with no bytes. */
     void (*want)(void *user, uint8_t **ret_room, size_t *ret_len);
     void (*filled)(void *user, size_t n);
-    /* The peer sends no more. Optional: without it the connection is closed. */
+    /* The peer's end of stream. Optional: without it the connection is closed. */
     void (*eof)(void *user);
-    /* After more than out_high bytes had been waiting, all are sent. Optional. */
+    /* All is sent, after more than out_high bytes had been waiting. Optional. */
     void (*drained)(void *user);
-    /* The deadline has passed, and data() has had what came before. Required where one is set. */
+    /* The deadline has passed, and data() got all earlier bytes. Required if one is set. */
     void (*expired)(void *user);
-    /* The end; the connection is gone. The callee owns `error` (NULL: an orderly end). */
+    /* The connection is closed and freed. The callee owns `error` (NULL: an orderly end). */
     void (*closed)(void *user, struct agx_error *error);
 };
 
-/* One for each loop; its connections share a read buffer. */
+/* One per loop; its connections share a read buffer. */
 int agx_conn_group_open(struct agx_loop *l, const struct agx_conn_config *config,
                         struct agx_conn_group **ret_group, struct agx_error **err) AGX_MUST_CHECK;
 /* Aborts what is still connected; closed() of each follows. Returns NULL and accepts it. */
@@ -60,30 +60,31 @@ struct agx_conn_group *agx_conn_group_close(struct agx_conn_group *g);
 int agx_conn_open(struct agx_conn_group *g, int *take_fd, const struct agx_conn_ops *ops,
                   void *user, struct agx_conn **ret_conn, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Another user from now on: an HTTP connection that became a WebSocket. Bytes that the old one did
- * not take go to the new one. Allowed inside a callback. */
+/* Changes the user: for an HTTP connection that became a WebSocket. The new user gets the bytes
+ * that the old one did not consume. Allowed inside a callback. */
 void agx_conn_hand_over(struct agx_conn *c, const struct agx_conn_ops *ops, void *user);
 
 /*
- * The buffer to append to; what is in it leaves at the end of the present turn. Never take bytes
- * out of it. After agx_conn_close() it may still be used and leads nowhere.
+ * The buffer to append to; its content is sent at the end of the current turn. Never remove bytes
+ * from it. After agx_conn_close() it may still be used, without effect.
  */
 struct agx_buf *agx_conn_out(struct agx_conn *c);
 /* Bytes that wait to be sent. */
 size_t agx_conn_queued(const struct agx_conn *c);
 
-/* No data() until agx_conn_resume(); the kernel's buffer fills and the peer has to wait. */
+/* Stops data() until agx_conn_resume(); the kernel's buffer fills and the peer must wait. */
 void agx_conn_pause(struct agx_conn *c);
-/* Reading goes on, and data() comes for what was not taken, in a later turn. */
+/* Resumes reading; data() gets unconsumed bytes in a later turn. */
 void agx_conn_resume(struct agx_conn *c);
 
-/* expired() comes in `ms`; 0: no deadline. Cheap: may be set for every message. */
+/* Calls expired() in `ms`; 0: no deadline. Cheap enough to set for every message. */
 void agx_conn_deadline(struct agx_conn *c, uint64_t ms);
 
-/* Sends what is queued, ends our direction, waits for the peer's end (at most linger_ms), closes.
+/* Sends queued bytes, shuts down our direction, waits for the peer's end (at most linger_ms),
+ * closes.
  */
 void agx_conn_close(struct agx_conn *c);
-/* Closes at once; what is queued is lost. `*take_error` (or NULL) is what closed() gets. */
+/* Closes at once and drops queued bytes. closed() gets `*take_error` (or NULL). */
 void agx_conn_abort(struct agx_conn *c, struct agx_error **take_error);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * conn_group.c: the connections of a loop together: the list of them, the buffer that they read
- * into, and when each has its turn to send.
+ * conn_group.c: all connections of a loop: their list, their shared read buffer, and when each may
+ * send.
  *
- * A connection says that it has something to do by agx_conn_group_mark(); twice in each turn of the
- * loop, before it sleeps and after its reads, everybody who is marked has agx_conn_turn() once:
- * what several callbacks queued leaves with one send().
+ * A connection with work calls agx_conn_group_mark(). Twice in each turn of the loop, before it
+ * sleeps and after its reads, agx_conn_turn() runs once for each marked connection: data queued by
+ * several callbacks leaves with one send().
  *
  * Invariants:
- *  (1) n_open counts the group's own handles and its connections; with the last one the group goes;
+ *  (1) n_open counts the group's handles and connections; the last one frees the group;
  *  (2) while there are connections, `prepare` keeps the loop running;
- *  (3) the loop does not sleep while somebody is marked.
+ *  (3) the loop does not sleep while a connection is marked.
  */
 #include "loop/conn_internal.h"
 
@@ -37,7 +37,7 @@ void agx_conn_group_add(struct agx_conn *c)
 
     agx_list_push_front(&g->all, &c->node);
     if (g->count++ == 0)
-        uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, also paused */
+        uv_ref((uv_handle_t *)&g->prepare); /* a connection keeps the loop running, even paused */
     g->n_open++;
 }
 
@@ -51,7 +51,7 @@ void agx_conn_group_remove(struct agx_conn *c)
         uv_unref((uv_handle_t *)&g->prepare);
 }
 
-/* What is left to do for those that asked, once each: whoever asks again meanwhile is seen in the
+/* Runs each marked connection once. A connection that marks itself again meanwhile waits for the
  * next pass, so that this one ends. */
 static void flush_dirty(struct agx_conn_group *g)
 {
@@ -69,7 +69,7 @@ static void on_again(uv_idle_t *h)
 }
 
 /* drained() and data() may queue more each time: then the loop turns once without sleeping, so that
- * the other connections have their turn too. */
+ * other connections get their turn. */
 static void on_prepare(uv_prepare_t *h)
 {
     struct agx_conn_group *g = container_of(h, struct agx_conn_group, prepare);

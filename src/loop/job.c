@@ -6,13 +6,13 @@
  *                     +-- cancel, stop --------------------------+
  *
  * Invariants:
- *  (1) what stands below `lock` in struct agx_pool, and a job's state and error, are touched under
- *      that lock; the rest by the loop thread only.
- *  (2) `done` runs on the loop thread, so a job that the loop thread sees cannot be freed under it.
+ *  (1) the fields below `lock` in struct agx_pool, and a job's state and error, are accessed under
+ *      that lock; everything else only by the loop thread.
+ *  (2) `done` runs on the loop thread, so a job that the loop thread sees is not freed meanwhile.
  *  (3) threads send to `wake` under the lock and only while the pool is not `abandoned`; the loop
  *      closes it when no thread is left, or after setting `abandoned`.
- *  (4) `refs` counts the loop side and each thread. A thread that comes back after the pool was
- *      given up finds the pool's memory still there.
+ *  (4) `refs` counts the loop side and each thread, so a thread that returns after the pool was
+ *      given up still finds the pool's memory.
  */
 #include "loop/job.h"
 
@@ -36,8 +36,8 @@ struct agx_pool {
     char name[16];
     uv_async_t wake;
     uv_timer_t deadline;
-    unsigned n_handles; /* that are not closed yet */
-    size_t in_flight;   /* jobs started and not yet done */
+    unsigned n_handles; /* handles not closed yet */
+    size_t in_flight;   /* started jobs without `done` yet */
     bool stopping;
     bool ended; /* the handles are being closed */
     agx_done_fn stopped;
@@ -77,7 +77,7 @@ static void finish_job(struct agx_pool *p, struct agx_job *j)
     (void)uv_async_send(&p->wake);
 }
 
-/* Under the lock, which is free while the job runs. */
+/* Under the lock, which is released while the job runs. */
 static void run_job(struct agx_pool *p, struct worker *w, struct agx_job *j)
 {
     struct agx_error *error = NULL;
@@ -121,7 +121,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* A pool with work under way keeps the loop running; an idle one does not. */
+/* A busy pool keeps the loop running; an idle one does not. */
 static void update_ref(struct agx_pool *p)
 {
     if (p->in_flight > 0 || p->stopping)
@@ -156,7 +156,7 @@ static void end_pool(struct agx_pool *p)
     uv_close((uv_handle_t *)&p->deadline, on_deadline_closed);
 }
 
-/* Tells the owners of the jobs that have finished. */
+/* Calls `done` of the finished jobs. */
 static void deliver(struct agx_pool *p)
 {
     struct agx_list finished = { 0 };
@@ -196,7 +196,7 @@ static void quit_threads(struct agx_pool *p)
 static void join_threads(struct agx_pool *p)
 {
     for (unsigned i = 0; i < p->n_threads; i++)
-        pthread_join(p->workers[i].thread, NULL); /* they only have to notice `quit` */
+        pthread_join(p->workers[i].thread, NULL); /* short: they only have to notice `quit` */
 }
 
 static void on_wake(uv_async_t *wake)
@@ -216,7 +216,7 @@ static void on_wake(uv_async_t *wake)
     end_pool(p);
 }
 
-/* Under the lock: what to say of the jobs that do not end. */
+/* Under the lock: makes the error that names the stuck jobs. */
 static void describe_stuck(struct agx_pool *p, struct agx_error **err)
 {
     char names[200] = "";
@@ -253,7 +253,7 @@ static void on_deadline(uv_timer_t *timer)
     end_pool(p);
 }
 
-/* Starts the threads, with every signal blocked: signals are the loop thread's. */
+/* Starts the threads with all signals blocked: the loop thread handles signals. */
 static int start_threads(struct agx_pool *p, unsigned n)
 {
     sigset_t all, old;
@@ -270,7 +270,7 @@ static int start_threads(struct agx_pool *p, unsigned n)
             break;
         p->n_threads++;
         pthread_mutex_lock(&p->lock);
-        p->refs++; /* in time: it lets go only after `quit` */
+        p->refs++; /* not too late: it drops its reference only after `quit` */
         pthread_mutex_unlock(&p->lock);
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -344,7 +344,7 @@ void agx_pool_stop(struct agx_pool *p, uint64_t deadline_ms, agx_done_fn stopped
         j = p->workers[i].running;
         pthread_mutex_unlock(&p->lock);
         if (j)
-            agx_job_cancel(j); /* finished meanwhile: still there, by invariant 2 */
+            agx_job_cancel(j); /* may have finished: it still exists, by invariant 2 */
     }
 }
 

@@ -1,9 +1,9 @@
 /*
  * job.h: blocking work on threads, in bounded pools.
  *
- * Each sort of slow work has a pool of its own, so that a stuck one stops no other. A job owns all
- * that it works with (copies of its inputs, a place for its result): `run` touches only the job and
- * nothing of the loop's. Embed struct agx_job and recover the whole with container_of().
+ * Each kind of slow work has its own pool, so that stuck work stops no other kind. A job owns all
+ * its data (copies of inputs, room for the result): `run` accesses only the job and nothing of the
+ * loop's. Embed struct agx_job and recover the whole with container_of().
  */
 #ifndef AGX_LOOP_JOB_H
 #define AGX_LOOP_JOB_H
@@ -28,7 +28,7 @@ struct agx_job_kind {
 
 struct agx_job {
     const struct agx_job_kind *kind;
-    /* What follows belongs to the pool. */
+    /* For the pool. */
     struct agx_pool *pool;
     struct agx_list_node node; /* in `queue` or `finished` of the pool */
     enum { AGX_JOB_IDLE, AGX_JOB_QUEUED, AGX_JOB_RUNNING, AGX_JOB_FINISHED } state;
@@ -46,20 +46,20 @@ int agx_pool_open(struct agx_loop *l, const struct agx_pool_config *c, struct ag
                   struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Ends the pool: waiting jobs are done with AGX_CANCELLED, running ones are asked to end. `stopped`
- * runs when all are done; the pool is gone then. Jobs that have not ended within `deadline_ms` are
- * named in its error (AGX_DEADLINE_EXCEEDED) and given up: their `done` is never called, and they
- * and their threads are left alone, for they may still be at work on their memory.
+ * Ends the pool: waiting jobs end with AGX_CANCELLED, running ones are asked to end. `stopped` runs
+ * when all are done and the pool is freed. Its error (AGX_DEADLINE_EXCEEDED) names jobs that did
+ * not end within `deadline_ms`. They are given up: their `done` is never called, and they and their
+ * threads are left alone, since they may still use their memory.
  */
 void agx_pool_stop(struct agx_pool *p, uint64_t deadline_ms, agx_done_fn stopped, void *user);
 
-/* Loop thread. `kind` is set and the job lives until `done`. -AGX_RESOURCE_EXHAUSTED when
- * max_queued jobs wait already, -AGX_UNAVAILABLE when the pool is stopping; `done` is not called
- * then. */
+/* Loop thread. `kind` must be set, and the job must live until `done`. -AGX_RESOURCE_EXHAUSTED when
+ * max_queued jobs already wait, -AGX_UNAVAILABLE when the pool is stopping; then `done` is not
+ * called. */
 int agx_job_start(struct agx_job *j, struct agx_pool *p, struct agx_error **err) AGX_MUST_CHECK;
 
 /* Loop thread. A waiting job will not run; a running one is asked to end; `done` follows in both
- * cases. Nothing for a job that is not started or has ended. */
+ * cases. No effect on a job that is not started or has ended. */
 void agx_job_cancel(struct agx_job *j);
 
 #endif

@@ -3,13 +3,13 @@
  *
  *   OPEN --start--> ACCEPTING --no descriptor left--> PAUSED --timer--> ACCEPTING
  *
- * and closed from each of them. Loop thread only. Invariants:
+ * It can be closed in each state. Loop thread only. Invariants:
  *  (1) a level-triggered poll on a socket whose accept() keeps failing would spin, so every failure
- *      that is not the connection's own pauses.
- *  (2) the path is removed before the descriptor is closed: while we listen, nobody replaces it,
- *      and its inode number cannot be given to another file.
- *  (3) memory is released in the last close callback; `closing` says that close was called, also to
- *      the accept loop whose callback did.
+ *      that is not specific to one connection pauses.
+ *  (2) the path is removed before the descriptor is closed: while we listen, nothing replaces it,
+ *      and its inode number cannot be reused.
+ *  (3) memory is released in the last close callback; `closing` records that close was called, also
+ *      for the accept loop whose callback called it.
  */
 #include "loop/listener.h"
 
@@ -34,7 +34,7 @@ struct agx_listener {
     struct agx_loop *loop;
     int fd;
     struct agx_addr addr;
-    struct agx_unixsock *path; /* what to remove at the end; NULL for TCP and adopted sockets */
+    struct agx_unixsock *path; /* the path to remove at close; NULL for TCP and adopted sockets */
     uv_poll_t poll;
     uv_timer_t retry;
     unsigned n_open; /* of the two handles */
@@ -59,7 +59,7 @@ static void pause_accepting(struct agx_listener *ln, int sys_errno)
     (void)uv_timer_start(&ln->retry, resume, AGX_ACCEPT_RETRY_MS, 0);
 }
 
-/* Failures of the one connection that we would have got; the next one may be well. */
+/* Failures of the connection being accepted; the next one may succeed. */
 static bool is_connections_own(int sys_errno)
 {
     switch (sys_errno) {
@@ -80,7 +80,7 @@ static bool is_connections_own(int sys_errno)
     }
 }
 
-/* False: nobody is there any more. */
+/* False: no connection is waiting. */
 static bool accept_some(struct agx_listener *ln)
 {
     for (int i = 0; i < AGX_ACCEPT_BATCH && !ln->closing; i++) {
@@ -102,12 +102,12 @@ static bool accept_some(struct agx_listener *ln)
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    (void)status; /* accept4() tells the same, and better */
+    (void)status; /* accept4() gives a precise result */
     (void)events;
     (void)accept_some(container_of(poll, struct agx_listener, poll));
 }
 
-/* Takes the listening socket *take_fd and, where it has one, its path. */
+/* Takes the listening socket *take_fd and its path, if any. */
 static int listener_new(struct agx_loop *l, int *take_fd, struct agx_unixsock **take_path,
                         struct agx_listener **ret_listener, struct agx_error **err)
 {
@@ -248,7 +248,7 @@ static void on_retry_closed(uv_handle_t *h)
 void agx_listener_take_waiting(struct agx_listener *ln)
 {
     agx_loop_assert(ln->loop);
-    if (!ln->path) /* a socket of somebody else's: who waits there is the next one's */
+    if (!ln->path) /* a passed socket: its next owner accepts them */
         return;
     agx_unixsock_freep(&ln->path);
     while (accept_some(ln))

@@ -32,7 +32,7 @@ struct agx_loop {
     struct agx_list queue; /* of struct post */
 };
 
-/* Runs what is queued now. Returns how many functions that were. */
+/* Runs the currently queued functions. Returns their number. */
 static size_t drain(struct agx_loop *l)
 {
     struct agx_list queue = { 0 };
@@ -116,7 +116,7 @@ int agx_loop_post(struct agx_loop *l, void (*fn)(void *user), void *user)
     return 0;
 }
 
-/* What is still open beside `wake`, counted by its kind. */
+/* The handles still open besides `wake`, counted by kind. */
 struct census {
     const struct agx_loop *loop;
     unsigned closing;

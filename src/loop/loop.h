@@ -1,8 +1,8 @@
 /*
  * loop.h: the event loop and the one thread that owns it.
  *
- * Everything that belongs to a loop is touched by the thread that opened it and by no other;
- * agx_loop_assert() says so in debug builds. Another thread reaches it by agx_loop_post() alone.
+ * Only the thread that opened a loop may access what belongs to it; agx_loop_assert() checks that
+ * in debug builds. Other threads use agx_loop_post().
  */
 #ifndef AGX_LOOP_LOOP_H
 #define AGX_LOOP_LOOP_H
@@ -20,26 +20,26 @@ typedef void (*agx_done_fn)(void *user, struct agx_error *error);
 /* A loop that belongs to the calling thread. */
 int agx_loop_open(struct agx_loop **ret_loop, struct agx_error **err) AGX_MUST_CHECK;
 
-/* For libuv's own calls. Borrowed; lives as long as the loop. */
+/* For calls to libuv. Borrowed; lives as long as the loop. */
 uv_loop_t *agx_loop_uv(struct agx_loop *l);
 
-/* Runs until agx_loop_stop(), or until no active handle is left. A posted function does not keep
- * it running: something that waits for one holds a handle of its own. */
+/* Runs until agx_loop_stop(), or until no active handle is left. A posted function does not keep it
+ * running: code that waits for one must hold a handle of its own. */
 void agx_loop_run(struct agx_loop *l);
 
-/* Makes the running agx_loop_run() return after the present turn. Loop thread. */
+/* Makes the running agx_loop_run() return after the current turn. Loop thread. */
 void agx_loop_stop(struct agx_loop *l);
 
 /*
- * Any thread: runs fn(user) on the loop thread, in the order of posting, never inside this call.
- * -AGX_RESOURCE_EXHAUSTED when there is no memory. No thread may post once agx_loop_close() began.
+ * Any thread: runs fn(user) on the loop thread, in posting order, never inside this call.
+ * -AGX_RESOURCE_EXHAUSTED without memory. No thread may post after agx_loop_close() began.
  */
 int agx_loop_post(struct agx_loop *l, void (*fn)(void *user), void *user) AGX_MUST_CHECK;
 
 /*
- * Runs what was posted and the close callbacks that are due, then frees the loop. A handle that
- * nobody closed is a leak: -AGX_FAILED_PRECONDITION with the kinds of those handles in its message,
- * and the loop stays open, for they still point to it. Accepts NULL.
+ * Runs posted functions and due close callbacks, then frees the loop. An open handle is a leak:
+ * -AGX_FAILED_PRECONDITION with the kinds of those handles in its message, and the loop stays open,
+ * since they still point to it. Accepts NULL.
  */
 int agx_loop_close(struct agx_loop *l, struct agx_error **err);
 

@@ -13,8 +13,8 @@ static const int watched[] = { SIGTERM, SIGINT };
 
 struct agx_signals {
     uv_signal_t handles[AGX_ARRAY_LEN(watched)];
-    unsigned n_open; /* the first so many are open or closing; the last one gone frees us */
-    unsigned count;  /* signals so far */
+    unsigned n_open; /* handles open or closing; the last one frees us */
+    unsigned count;  /* signals received */
     agx_shutdown_fn on_shutdown;
     void *user;
 };
@@ -47,9 +47,9 @@ struct agx_signals *agx_signals_close(struct agx_signals *s)
 }
 
 /*
- * ThreadSanitizer keeps a signal that comes at a bad moment for later, in a place that it makes at
- * a thread's first call that may block, and loses one that comes while it makes it. For us that
- * would be the loop's first wait, when others can reach us already: so there is such a call before.
+ * ThreadSanitizer defers a signal that arrives at a bad moment, in state that it creates at a
+ * thread's first blocking call, and loses a signal that arrives during that creation. For us that
+ * would be the loop's first wait, when others can already signal us: so make such a call earlier.
  */
 static void block_once(void)
 {

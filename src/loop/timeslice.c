@@ -1,4 +1,4 @@
-/* timeslice.c: the length of a turn by sched_setattr(2), which glibc 2.36 does not wrap. */
+/* timeslice.c: sets the time slice with sched_setattr(2), which glibc 2.36 does not wrap. */
 #include "loop/timeslice.h"
 
 #include "base/banned.h"
@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Well below the usual 3 to 4 ms, and long enough that a worker that computes is not switched all
- * the time. */
+/* Well below the usual 3 to 4 ms, but long enough that a computing worker is not switched all the
+ * time. */
 #define TURN_NS 500000
 
 /* The kernel's struct sched_attr in its first version. */
@@ -25,7 +25,7 @@ void agx_timeslice_shorten(void)
 {
     struct attr a = { .size = sizeof(a) };
 
-    /* Policy and niceness stay as they are; only a process of the ordinary class has turns to
+    /* Policy and niceness stay unchanged; only the ordinary scheduling class has a slice to
      * shorten. */
     if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) < 0 || a.policy != SCHED_OTHER)
         return;

@@ -1,12 +1,12 @@
-/* timeslice.h: how long a turn on the CPU we ask for. */
+/* timeslice.h: shortens the process' CPU time slice. */
 #ifndef AGX_LOOP_TIMESLICE_H
 #define AGX_LOOP_TIMESLICE_H
 
 /*
- * Asks for short turns on the CPU, for this process and those that it starts. Who sleeps and wakes
- * a thousand times a second wants to run soon, not long: beside a process that computes, a call
- * otherwise waits for the end of that one's turn (4 ms) at each of its wake-ups. The share of the
- * CPU stays the same. Kernels before 6.12 know no such wish; nothing happens there.
+ * Requests short time slices for this process and its children. A process that sleeps and wakes a
+ * thousand times a second needs the CPU soon, not long: beside a process that computes, a call
+ * would otherwise wait for the end of that one's slice (4 ms) at each wake-up. The share of the CPU
+ * stays the same. No effect on kernels before 6.12.
  */
 void agx_timeslice_shorten(void);
 

@@ -1,12 +1,12 @@
 /*
  * unixsock.c: makes and removes the path of a Unix listening socket.
  *
- * Three things can go wrong with such a path, and each has its answer here:
- *  (1) others connect before its mode is set. The mode of a socket's file is that of the
- *      unbound socket less the umask, so it is set before bind().
- *  (2) a dead process left its socket. Nobody listening is told by a refused connect().
- *  (3) two processes find the same dead socket: the slower one would remove the faster one's live
- *      one. Who looks, removes and binds holds a lock (flock) on the directory while doing so.
+ * Three things can go wrong with such a path:
+ *  (1) others connect before its mode is set. The mode of a socket's file is that of the unbound
+ *      socket less the umask, so we set it before bind().
+ *  (2) a dead process left its socket. A refused connect() shows that no process listens.
+ *  (3) two processes find the same dead socket: the slower one would remove the live socket of the
+ *      faster one. So each locks (flock) the directory while it checks, removes and binds.
  */
 #include "loop/unixsock.h"
 
@@ -20,8 +20,8 @@
 
 #include "base/banned.h"
 
-/* The lock is held for some system calls, so some seconds are long, also on a busy machine; but
- * anyone may lock a public directory for ever, so we do not wait longer. */
+/* The lock is held during a few system calls, so some seconds are long, also on a busy machine. But
+ * any user may lock a public directory for ever, so we do not wait longer. */
 #define LOCK_TRIES 500
 #define LOCK_PAUSE_MS 10
 
@@ -53,14 +53,14 @@ static int lock_directory(const char *path, int tries)
     return AGX_TAKE_FD(fd);
 }
 
-/* Removes what a dead process left at the address; refuses anything else. */
+/* Removes a dead process's socket at the address; refuses anything else. */
 static int remove_stale(const struct sockaddr_un *sa, struct agx_error **err)
 {
     _cleanup_close_ int fd = -1;
     struct stat st;
 
     if (lstat(sa->sun_path, &st) < 0)
-        return agx_error_errno(err, errno, "look at '%s'", sa->sun_path);
+        return agx_error_errno(err, errno, "stat '%s'", sa->sun_path);
     if (!S_ISSOCK(st.st_mode))
         return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' exists and is not a socket",
                              sa->sun_path);
@@ -71,7 +71,7 @@ static int remove_stale(const struct sockaddr_un *sa, struct agx_error **err)
         return agx_error_set(err, AGX_ALREADY_EXISTS, "another process listens at '%s'",
                              sa->sun_path);
     if (errno != ECONNREFUSED)
-        return agx_error_errno(err, errno, "see whether somebody listens at '%s'", sa->sun_path);
+        return agx_error_errno(err, errno, "check for a listener at '%s'", sa->sun_path);
     if (unlink(sa->sun_path) < 0)
         return agx_error_errno(err, errno, "remove the stale socket '%s'", sa->sun_path);
     return 0;
@@ -110,7 +110,7 @@ int agx_unixsock_listen(const char *path, int *ret_fd, struct agx_unixsock **ret
 
     if (strlen(path) == 0 || strlen(path) >= sizeof(sa.sun_path))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "socket path '%s' has %zu bytes, 1 to %zu are possible", path,
+                             "socket path '%s' has %zu bytes, but 1 to %zu are allowed", path,
                              strlen(path), sizeof(sa.sun_path) - 1);
     (void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
     lock = lock_directory(path, LOCK_TRIES);
@@ -120,7 +120,7 @@ int agx_unixsock_listen(const char *path, int *ret_fd, struct agx_unixsock **ret
     if (r < 0)
         return r;
     if (lstat(path, &st) < 0)
-        return agx_error_errno(err, errno, "look at '%s'", path);
+        return agx_error_errno(err, errno, "stat '%s'", path);
     s = calloc(1, sizeof(*s));
     if (!s || listen(fd, SOMAXCONN) < 0) {
         r = agx_error_errno(err, s ? errno : ENOMEM, "listen at '%s'", path);
@@ -143,7 +143,7 @@ struct agx_unixsock *agx_unixsock_free(struct agx_unixsock *s)
 
     if (!s)
         return NULL;
-    /* Without the lock at the first try it stays: a stale socket is replaced at the next start. */
+    /* If the lock is taken the path stays: the next start replaces a stale socket. */
     lock = lock_directory(s->path, 1);
     if (lock >= 0 && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
         (void)unlink(s->path);

@@ -1,6 +1,6 @@
 /*
- * uverr.c: on Linux a UV_* code is a negated errno, but for those that libuv made up: end of file,
- * the results of getaddrinfo() (-3000 and below) and "unknown".
+ * uverr.c: on Linux a UV_* code is a negated errno, except libuv's own codes: end of file, the
+ * results of getaddrinfo() (-3000 and below) and "unknown".
  */
 #include "loop/uverr.h"
 
@@ -19,7 +19,7 @@ enum agx_code agx_uverr_code(int uv)
 {
     assert(uv < 0);
     switch (uv) {
-    case UV_EOF: /* the other side is gone */
+    case UV_EOF: /* the other side has closed */
     case UV_EAI_AGAIN:
         return AGX_UNAVAILABLE;
     case UV_EAI_NONAME:

@@ -236,7 +236,7 @@ TEST(unix_listener_with_a_bad_path_says_what_is_wrong)
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_listener_open_unix(f.loop, path, &f.ln, &too_long));
-    ASSERT_MESSAGE(too_long, "has 199 bytes, 1 to 107 are possible");
+    ASSERT_MESSAGE(too_long, "has 199 bytes, but 1 to 107 are allowed");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_listener_open_unix(f.loop, "", &f.ln, NULL));
     ASSERT_CODE(AGX_NOT_FOUND, agx_listener_open_unix(f.loop, "/nowhere/s", &f.ln, &missing));
     ASSERT_MESSAGE(missing, "'/nowhere/s': No such file");
