@@ -1,9 +1,9 @@
-/* api.c: the descriptors that the build put into the program. */
+/* api.c: the descriptors that the build embeds in the program. */
 #include "wire/api.h"
 
 #include "base/banned.h"
 
-/* tools/embed. */
+/* Made by tools/embed. */
 extern const unsigned char agx_api_descriptors[];
 extern const size_t agx_api_descriptors_len;
 

@@ -1,4 +1,4 @@
-/* arena.c: blocks that double in size; what is in them is freed together. */
+/* arena.c: blocks that double in size and are freed together. */
 #include "wire/arena.h"
 
 #include "base/macros.h"
@@ -15,7 +15,7 @@ struct agx_arena_block {
 
 void agx_arena_init(struct agx_arena *a, size_t max)
 {
-    /* Not `first`: clearing it would cost more than most messages. */
+    /* `first` is not cleared: that would cost more than most messages. */
     a->at = a->first;
     a->left = sizeof(a->first);
     a->budget = max;

@@ -27,7 +27,7 @@ static int watch_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_w
     q->after_position = m->after_position;
     q->from_now = m->from_now;
     if (q->from_now && q->after_position > 0)
-        return agx_unpack_fault(u, "from_now", "is set beside after_position: choose one");
+        return agx_unpack_fault(u, "from_now", "and after_position exclude each other");
     r = agx_unpack_pairs(u, "label_selector", m->n_label_selector, m->label_selector, &q->selector);
     return r < 0 ? r
                  : agx_unpack_words(u, "sandbox_ids", m->n_sandbox_ids, m->sandbox_ids,
@@ -120,13 +120,13 @@ static int unpack_states(struct agx_unpack *u, size_t n, const state_pb *states,
     for (size_t i = 0; i < n; i++) {
         if (states[i] <= AGBOX__V1__SANDBOX_STATE__SANDBOX_STATE_UNSPECIFIED ||
             (uint32_t)states[i] >= AGX_STATE_COUNT)
-            return agx_unpack_fault(u, "states", "has a value that is no state");
+            return agx_unpack_fault(u, "states", "has a value that is not a state");
         *ret |= UINT32_C(1) << states[i];
     }
     return 0;
 }
 
-/* The states of a set in the storage given; returns how many. */
+/* Writes the states of a set to `storage`; returns their number. */
 static size_t pack_states(uint32_t set, state_pb storage[AGX_STATE_COUNT])
 {
     size_t n = 0;

@@ -1,6 +1,6 @@
 /*
- * control_request.h: the requests of agentix.v1.ControlService; the rules of sandbox_request.h hold
- * here too. GetStats and Backup have nothing to say.
+ * control_request.h: the requests of agentix.v1.ControlService; the rules of sandbox_request.h
+ * apply here too. GetStats and Backup have no fields.
  */
 #ifndef AGX_WIRE_CONTROL_REQUEST_H
 #define AGX_WIRE_CONTROL_REQUEST_H
@@ -9,13 +9,13 @@
 
 /* WatchEventsRequest. */
 struct agx_watch_request {
-    uint64_t after_position; /* 0: from the first that is kept */
+    uint64_t after_position; /* 0: from the first retained event */
     bool from_now;
     struct agx_pairs selector;
     struct agx_words sandbox_ids; /* empty: all */
 };
 
-/* -AGX_INVALID_ARGUMENT also for a position beside from_now. */
+/* -AGX_INVALID_ARGUMENT also for a position together with from_now. */
 int agx_watch_request_decode(struct agx_watch_request *q, struct agx_str bytes,
                              struct agx_error **err) AGX_MUST_CHECK;
 int agx_watch_request_encode(struct agx_buf *out, const struct agx_watch_request *q) AGX_MUST_CHECK;
@@ -25,31 +25,31 @@ enum agx_output_stream { AGX_OUTPUT_STDOUT = 1, AGX_OUTPUT_STDERR = 2 };
 
 /* ReadExecOutputRequest. */
 struct agx_output_request {
-    char *exec_id; /* never NULL in what was decoded */
+    char *exec_id; /* never NULL after decoding */
     enum agx_output_stream stream;
     uint64_t offset;
     bool follow;
     uint64_t max_bytes; /* 0: all */
 };
 
-/* -AGX_INVALID_ARGUMENT also for another stream than these two. */
+/* -AGX_INVALID_ARGUMENT also for other streams. */
 int agx_output_request_decode(struct agx_output_request *q, struct agx_str bytes,
                               struct agx_error **err) AGX_MUST_CHECK;
 int agx_output_request_encode(struct agx_buf *out,
                               const struct agx_output_request *q) AGX_MUST_CHECK;
 void agx_output_request_done(struct agx_output_request *q);
 
-/* agentix.v1.ListSandboxesRequest. -AGX_INVALID_ARGUMENT also for states that are none. */
+/* agentix.v1.ListSandboxesRequest. -AGX_INVALID_ARGUMENT also for unknown states. */
 int agx_page_request_decode(struct agx_list_request *q, struct agx_str bytes,
                             struct agx_error **err) AGX_MUST_CHECK;
 int agx_page_request_encode(struct agx_buf *out, const struct agx_list_request *q) AGX_MUST_CHECK;
 
 /* WaitSandboxRequest and WaitExecRequest. */
 struct agx_wait_request {
-    char *id;                /* of the sandbox or exec; never NULL in what was decoded */
-    uint32_t states;         /* sandboxes: bit of each enum agx_state; 0: the default */
+    char *id;                /* of the sandbox or exec; never NULL after decoding */
+    uint32_t states;         /* sandboxes: bits of enum agx_state; 0: the default */
     uint64_t after_sequence; /* sandboxes */
-    int64_t timeout_ns;      /* or AGX_NS_UNSET; never negative in what was decoded */
+    int64_t timeout_ns;      /* or AGX_NS_UNSET; never negative after decoding */
 };
 
 int agx_wait_sandbox_decode(struct agx_wait_request *q, struct agx_str bytes,
@@ -62,7 +62,7 @@ void agx_wait_request_done(struct agx_wait_request *q);
 
 /* WriteExecInputRequest: one message of the stream. */
 struct agx_input_request {
-    char *exec_id; /* NULL: this message names none */
+    char *exec_id; /* NULL: not in this message */
     struct agx_buf data;
     bool eof;
 };

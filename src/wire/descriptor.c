@@ -1,8 +1,8 @@
 /*
  * descriptor.c: walks serialized FileDescriptorProtos for the names in them.
  *
- * protobuf-c has no code for google/protobuf/descriptor.proto, and all that is needed are names: so
- * this reads the wire format itself.
+ * protobuf-c has no code for google/protobuf/descriptor.proto, and we only need names: so this
+ * reads the wire format itself.
  */
 #include "wire/descriptor.h"
 
@@ -24,7 +24,7 @@ enum {
     MESSAGE_NESTED = 3,
     MESSAGE_ENUM = 4,
     SERVICE_METHOD = 2,
-    ANY_NAME = 1, /* of messages, enums, services and methods */
+    ANY_NAME = 1, /* in messages, enums, services and methods */
 };
 
 struct agx_descriptor_file {
@@ -34,14 +34,14 @@ struct agx_descriptor_file {
 
 void agx_descriptors_init(struct agx_descriptors *d)
 {
-    static const struct agx_siphash_key seed; /* the names are ours */
+    static const struct agx_siphash_key seed; /* a constant seed: the names are ours */
 
     *d = (struct agx_descriptors){ 0 };
     agx_map_init(&d->files, seed);
     agx_map_init(&d->symbols, seed);
 }
 
-/* The next field that holds bytes; others are stepped over. False at the end, and at a fault. */
+/* Finds the next field with bytes, and skips others. False at the end and on malformed input. */
 static bool next_field(struct agx_str *in, uint64_t *ret_number, struct agx_str *ret_bytes)
 {
     struct agx_field field;
@@ -92,7 +92,7 @@ static int add_service(struct agx_descriptors *d, const struct agx_buf *scope)
     return 0;
 }
 
-/* What a declaration of some kind holds: which fields are declarations again, and of which kind. */
+/* For each kind of declaration: which fields are nested declarations, and of which kind. */
 enum kind { KIND_FILE, KIND_MESSAGE, KIND_ENUM, KIND_SERVICE, KIND_METHOD, KIND_NONE };
 
 static enum kind kind_of(enum kind outer, uint64_t field)
@@ -109,7 +109,7 @@ static enum kind kind_of(enum kind outer, uint64_t field)
     return outer == KIND_SERVICE && field == SERVICE_METHOD ? KIND_METHOD : KIND_NONE;
 }
 
-/* Registers all that is declared inside; as deep as messages are nested in our files. */
+/* Registers all nested declarations; recursion is as deep as messages nest in our files. */
 static int add_inner(struct agx_descriptors *d, struct agx_descriptor_file *file,
                      struct agx_buf *scope, enum kind outer, struct agx_str in)
 {

@@ -1,6 +1,6 @@
 /*
- * descriptor.h: which .proto file declares what, read from serialized FileDescriptorSets that the
- * build made (protoc --descriptor_set_out). Not for bytes of a peer.
+ * descriptor.h: which .proto file declares a name, read from serialized FileDescriptorSets made by
+ * the build (protoc --descriptor_set_out). Not for a peer's bytes.
  */
 #ifndef AGX_WIRE_DESCRIPTOR_H
 #define AGX_WIRE_DESCRIPTOR_H
@@ -18,12 +18,12 @@ struct agx_descriptors {
 
 void agx_descriptors_init(struct agx_descriptors *d);
 
-/* Adds the files of a set; those that are there already are skipped. `set` outlives `d`. */
+/* Adds the files of a set, skipping known ones. `set` must outlive `d`. */
 int agx_descriptors_add(struct agx_descriptors *d, struct agx_str set,
                         struct agx_error **err) AGX_MUST_CHECK;
 
-/* A serialized FileDescriptorProto, by the file's name or by something that it declares: a service,
- * method, message or enum. ptr NULL: there is none. */
+/* A serialized FileDescriptorProto, by the file's name or by the name of a service, method, message
+ * or enum in it. ptr NULL: none. */
 struct agx_str agx_descriptors_by_name(const struct agx_descriptors *d, struct agx_str name);
 struct agx_str agx_descriptors_by_symbol(const struct agx_descriptors *d, struct agx_str symbol);
 

@@ -25,7 +25,7 @@ static bool read_varint(struct agx_str *in, uint64_t *ret)
     return false;
 }
 
-/* How many bytes follow the key; for a varint none, since it is read here. */
+/* How many bytes follow the key; none for a varint, which is read here. */
 static bool read_size(struct agx_str *in, unsigned type, uint64_t *ret)
 {
     uint64_t ignored;

@@ -1,4 +1,4 @@
-/* field.h: protobuf's wire format by itself: fields with numbers, without their meaning. */
+/* field.h: protobuf's wire format: numbered fields, without their meaning. */
 #ifndef AGX_WIRE_FIELD_H
 #define AGX_WIRE_FIELD_H
 
@@ -14,11 +14,11 @@ enum agx_field_type {
 struct agx_field {
     uint32_t number;
     enum agx_field_type type;
-    struct agx_str bytes; /* of AGX_FIELD_BYTES: without its length; empty for the others */
+    struct agx_str bytes; /* AGX_FIELD_BYTES: without its length; others: empty */
 };
 
-/* Cuts the next field off `in`. False at the end, when `in` is empty, and at a fault, when it is
- * not. Groups are a fault: proto3 has none. */
+/* Cuts the next field off `in`. False at the end, where `in` is empty, and on malformed input,
+ * where it is not. Groups are malformed: proto3 has none. */
 bool agx_field_next(struct agx_str *in, struct agx_field *ret);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* A number of 64 bits, seven to a byte. */
+/* Bytes of a 64-bit varint, seven bits each. */
 enum { VARINT_MAX = 10 };
 
 void agx_field_writer_init(struct agx_field_writer *w, struct agx_buf *out)
@@ -23,14 +23,14 @@ int agx_field_writer_end(struct agx_field_writer *w)
     return -AGX_RESOURCE_EXHAUSTED;
 }
 
-/* Room for `n` more bytes; what is written without it goes nowhere. */
+/* Makes room for `n` more bytes; without it nothing is written. */
 static bool room(struct agx_field_writer *w, size_t n)
 {
     w->failed = w->failed || agx_buf_reserve(w->out, n) < 0;
     return !w->failed;
 }
 
-/* The two below write where room() was made. */
+/* The next two functions require a preceding room(). */
 static void put_varint(struct agx_buf *out, uint64_t value)
 {
     uint8_t *at = out->data + out->len;
@@ -72,7 +72,7 @@ void agx_field_write_time(struct agx_field_writer *w, uint32_t field, int64_t ns
     int64_t seconds = ns / SECOND_NS, nanos = ns % SECOND_NS;
     size_t opened = agx_field_write_open(w, field);
 
-    if (nanos < 0) { /* nanos count forward, before 1970 too */
+    if (nanos < 0) { /* nanos are positive, also before 1970 */
         seconds--;
         nanos += SECOND_NS;
     }
@@ -81,7 +81,7 @@ void agx_field_write_time(struct agx_field_writer *w, uint32_t field, int64_t ns
     agx_field_write_close(w, opened);
 }
 
-/* Leaves one byte for the length, which is enough for most. */
+/* Reserves one byte for the length, which is enough for most. */
 size_t agx_field_write_open(struct agx_field_writer *w, uint32_t field)
 {
     if (!room(w, (size_t)VARINT_MAX + 1))

@@ -9,12 +9,12 @@
 
 #include "base/banned.h"
 
-/* Of ImportImageRequest. */
+/* Field numbers of ImportImageRequest. */
 enum { NAME_FIELD = 1, DATA_FIELD = 2 };
 
 int agx_image_ref_decode(struct agx_str bytes, char **ret_image, struct agx_error **err)
 {
-    Agentix__V1__InspectImageRequest *m; /* the others are the same but for their names */
+    Agentix__V1__InspectImageRequest *m; /* the others differ only in their names */
     struct agx_unpack u;
     int r;
 
@@ -37,7 +37,7 @@ int agx_import_request_decode(struct agx_import_request *q, struct agx_str bytes
     *q = (struct agx_import_request){ { NULL, 0 }, { NULL, 0 } };
     if (r < 0)
         return r;
-    while (agx_field_next(&bytes, &field)) { /* to the end: the check came that far */
+    while (agx_field_next(&bytes, &field)) { /* this reaches the end: the bytes were checked */
         if (field.type == AGX_FIELD_BYTES && field.number == NAME_FIELD)
             q->name = field.bytes;
         else if (field.type == AGX_FIELD_BYTES && field.number == DATA_FIELD)

@@ -1,18 +1,18 @@
 /*
- * image_request.h: the requests of agentix.v1.ImageService; the rules of sandbox_request.h hold
- * here too. ListImages and PruneImages have nothing to say.
+ * image_request.h: the requests of agentix.v1.ImageService; the rules of sandbox_request.h apply
+ * here too. ListImages and PruneImages have no fields.
  */
 #ifndef AGX_WIRE_IMAGE_REQUEST_H
 #define AGX_WIRE_IMAGE_REQUEST_H
 
 #include "base/buf.h"
 
-/* {Pull,Inspect,Remove}ImageRequest: *ret_image is what the image is called by, and owned.
- * -AGX_INVALID_ARGUMENT also where it is empty. agx_id_encode() writes them. */
+/* {Pull,Inspect,Remove}ImageRequest: *ret_image is the image's name or id, and owned.
+ * -AGX_INVALID_ARGUMENT also if it is empty. agx_id_encode() writes them. */
 int agx_image_ref_decode(struct agx_str bytes, char **ret_image,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* ImportImageRequest. Its bytes are many: both texts are borrowed of the message. */
+/* ImportImageRequest. Both are borrowed from the message, because the data is large. */
 struct agx_import_request {
     struct agx_str name, data;
 };

@@ -19,7 +19,7 @@ typedef Agentix__V1__RemoveImageResponse remove_pb;
 int agx_reply_image(struct agx_buf *out, const struct agx_image_view *v)
 {
     image_pb m = AGENTIX__V1__IMAGE__INIT, *items[] = { &m };
-    images_pb all = AGENTIX__V1__LIST_IMAGES_RESPONSE__INIT; /* in all of them it is field 1 */
+    images_pb all = AGENTIX__V1__LIST_IMAGES_RESPONSE__INIT; /* all of them have it as field 1 */
     Google__Protobuf__Timestamp added_at;
 
     m.id = agx_pack_text(v->id);

@@ -1,9 +1,9 @@
 /*
  * image_wire.h: the answers of agentix.v1.ImageService, as the daemon writes and clients read them.
  *
- * What is encoded borrows; it is appended to `out`, and that fails only with
- * -AGX_RESOURCE_EXHAUSTED. What is decoded is owned, and ended with the function `done`, which
- * accepts NULL; -AGX_INTERNAL for bytes that are no such message, and nothing is to be freed then.
+ * Encoding borrows its input and appends to `out`; it fails only with -AGX_RESOURCE_EXHAUSTED.
+ * Decoded values are owned; free them with the function `done`, which accepts NULL. -AGX_INTERNAL
+ * for malformed bytes, and then there is nothing to free.
  */
 #ifndef AGX_WIRE_IMAGE_WIRE_H
 #define AGX_WIRE_IMAGE_WIRE_H
@@ -17,7 +17,7 @@ struct agx_image_view {
     char *id;
     struct agx_words names;
     char *digest;        /* NULL: none */
-    int64_t added_at_ns; /* 0: not said */
+    int64_t added_at_ns; /* 0: unknown */
     uint64_t size_bytes;
     uint32_t sandboxes;
 };
@@ -27,21 +27,21 @@ struct agx_image_views {
     size_t len;
 };
 
-/* One more of an ImportImageResponse or ListImagesResponse, or that of a PullImageResponse or
- * InspectImageResponse. */
+/* Adds an element to an ImportImageResponse or ListImagesResponse, or sets the image of a
+ * PullImageResponse or InspectImageResponse. */
 int agx_reply_image(struct agx_buf *out, const struct agx_image_view *v) AGX_MUST_CHECK;
-/* Any of these answers: all images that are in it. */
+/* Decodes all images of any of these answers. */
 int agx_image_views_decode(struct agx_image_views *v, struct agx_str bytes,
                            struct agx_error **err) AGX_MUST_CHECK;
 void agx_image_views_done(struct agx_image_views *v);
 
-/* PullImageResponse with how far it is. */
+/* PullImageResponse with the progress. */
 int agx_reply_image_pull(struct agx_buf *out, const struct agx_pull *pull) AGX_MUST_CHECK;
-/* 1: it is in `v`; 0: the answer has the image instead, and `v` is empty. */
+/* 1: decoded into `v`; 0: the answer has the image instead, and `v` is empty. */
 int agx_image_pull_decode(struct agx_pull_view *v, struct agx_str bytes,
                           struct agx_error **err) AGX_MUST_CHECK;
 
-/* InspectImageResponse, beside the image. Texts may be NULL: not said. */
+/* The rest of InspectImageResponse. Texts may be NULL: unknown. */
 struct agx_image_details {
     char *user, *working_dir, *stop_signal, *architecture, *created;
     struct agx_words env, entrypoint, command, exposed_ports;

@@ -1,4 +1,4 @@
-/* pack.c: messages of protobuf-c, made of what core/ has. */
+/* pack.c: makes protobuf-c messages from core/'s structs. */
 #include "wire/pack_internal.h"
 
 #include "core/spec.h"
@@ -12,7 +12,7 @@
 
 void agx_pack_init(struct agx_pack *p)
 {
-    agx_arena_init(&p->arena, SIZE_MAX); /* what we have is within limits of its own */
+    agx_arena_init(&p->arena, SIZE_MAX); /* our own data is already limited */
 }
 
 int agx_pack_plain(const ProtobufCMessage *m, struct agx_buf *out)
@@ -87,7 +87,7 @@ void agx_pack_time(Google__Protobuf__Timestamp *t, int64_t ns)
     google__protobuf__timestamp__init(t);
     t->seconds = ns / SECOND_NS;
     t->nanos = (int32_t)(ns % SECOND_NS);
-    if (t->nanos < 0) { /* nanos count forward, before 1970 too */
+    if (t->nanos < 0) { /* nanos are positive, also before 1970 */
         t->seconds--;
         t->nanos += (int32_t)SECOND_NS;
     }

@@ -1,4 +1,4 @@
-/* pull_wire.c: how far the pull of an image is. */
+/* pull_wire.c: the progress of an image pull. */
 #include "wire/pull_wire_internal.h"
 
 #include "wire/pack_internal.h"

@@ -1,4 +1,4 @@
-/* pull_wire_internal.h: PullProgress, which both services tell of. */
+/* pull_wire_internal.h: PullProgress, which both services send. */
 #ifndef AGX_WIRE_PULL_WIRE_INTERNAL_H
 #define AGX_WIRE_PULL_WIRE_INTERNAL_H
 
@@ -11,7 +11,7 @@ typedef struct Agentix__V1__PullProgress Agentix__V1__PullProgress;
 void agx_pull_pack(Agentix__V1__PullProgress *m, const char *sandbox_id,
                    const struct agx_pull *pull);
 
-/* `v` is empty before; after a failure there is nothing to free. */
+/* `v` must be empty; after a failure there is nothing to free. */
 int agx_pull_unpack(struct agx_unpack *u, const Agentix__V1__PullProgress *m,
                     struct agx_pull_view *v) AGX_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* record.c: what the daemon keeps, as bytes. */
+/* record.c: encodes and decodes stored records. */
 #include "wire/record.h"
 
 #include "wire/spec_wire_internal.h"
@@ -28,7 +28,7 @@ static struct agx_stamp unpack_stamp(const stamp_pb *m)
     return m ? (struct agx_stamp){ m->wall_ns, m->mono_ns, m->boot } : (struct agx_stamp){ 0 };
 }
 
-/* Is this number one of an enum with that many? */
+/* Is this a valid number of an enum with `count` values? */
 static int check_number(struct agx_unpack *u, const char *field, uint32_t number, uint32_t count)
 {
     return number < count ? 0 : agx_unpack_fault(u, field, "of the record has no meaning here");
@@ -141,7 +141,7 @@ static int life_unpack(struct agx_unpack *u, struct agx_str bytes, struct agx_sa
     life.last_sequence = m->last_sequence;
     life.changed = unpack_stamp(m->changed);
     life.idle_from = unpack_stamp(m->idle_from);
-    /* Its array is as long as the spec's companions are many. */
+    /* Its array has one element per companion of the spec. */
     life.companions = AGX_TAKE_PTR(sb->life.companions);
     life.companions_len = sb->life.companions_len;
     if (life.companions_len > 0)

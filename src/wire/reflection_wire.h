@@ -1,11 +1,11 @@
-/* reflection_wire.h: the messages of grpc.reflection.v1, which are those of v1alpha too. */
+/* reflection_wire.h: the messages of grpc.reflection.v1, the same as in v1alpha. */
 #ifndef AGX_WIRE_REFLECTION_WIRE_H
 #define AGX_WIRE_REFLECTION_WIRE_H
 
 #include "base/buf.h"
 
 enum agx_reflection_query {
-    AGX_REFLECTION_NONE, /* the client asked for nothing that we know */
+    AGX_REFLECTION_NONE, /* an empty or unknown request */
     AGX_REFLECTION_FILE,
     AGX_REFLECTION_SYMBOL,
     AGX_REFLECTION_EXTENSION,

@@ -31,7 +31,7 @@ int agx_reply_accepted(struct agx_buf *out)
     return agx_pack_plain(&m.base, out);
 }
 
-/* Numbers of agbox/v1/service.proto, for what is written by hand. */
+/* Field numbers of agbox/v1/service.proto, for messages written by hand. */
 enum {
     RESPONSE_SANDBOX = 1,
     HANDLE_SANDBOX_ID = 1,
@@ -59,7 +59,7 @@ static void write_pairs(struct agx_field_writer *w, uint32_t field, const struct
     }
 }
 
-/* Few sandboxes have any, and they have many fields: these are protobuf-c's. */
+/* Written with protobuf-c, since companions are rare and have many fields. */
 static void write_companions(struct agx_field_writer *w, const struct agx_spec *spec, bool envs)
 {
     handle_pb m = AGBOX__V1__SANDBOX_HANDLE__INIT;
@@ -169,7 +169,7 @@ int agx_reply_exec_created(struct agx_buf *out, const char *exec_id, const char 
     return agx_pack_plain(&m.base, out);
 }
 
-/* An event as a message; the other members are what it points to. */
+/* An event as a message, and the messages that it points to. */
 struct event_message {
     event_pb event;
     Google__Protobuf__Timestamp occurred;

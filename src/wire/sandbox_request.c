@@ -137,7 +137,7 @@ void agx_exec_request_done(struct agx_exec_request *q)
 
 int agx_sandbox_id_decode(struct agx_str bytes, char **ret_id, struct agx_error **err)
 {
-    Agbox__V1__GetSandboxRequest *m; /* the others are the same but for their names */
+    Agbox__V1__GetSandboxRequest *m; /* the others differ only in their names */
     struct agx_unpack u;
     int r;
 

@@ -2,11 +2,11 @@
  * sandbox_request.h: the requests of agbox.v1.SandboxService, read by the daemon and written by
  * clients.
  *
- * Decoding: -AGX_INVALID_ARGUMENT with the field's name for bytes that are no such message, text
- * that is not UTF-8 or has a NUL inside, more entries than base/limits.h allows, durations that no
- * int64_t of nanoseconds holds. Of a key twice in a map the last value counts. What the values mean
- * is checked by core/. On success the caller owns what is inside, and ends it with the function
- * `done`; after a failure there is nothing to free.
+ * Decoding: -AGX_INVALID_ARGUMENT with the field's name for malformed bytes, text that is not UTF-8
+ * or contains NUL, more entries than base/limits.h allows, and durations beyond an int64_t of
+ * nanoseconds. Of duplicate map keys the last one counts. core/ checks the meaning of the values.
+ * On success the caller owns the content and frees it with the function `done`; after a failure
+ * there is nothing to free.
  *
  * Encoding appends to `out` and fails only with -AGX_RESOURCE_EXHAUSTED.
  */
@@ -31,11 +31,11 @@ int agx_create_request_encode(struct agx_buf *out,
                               const struct agx_create_request *q) AGX_MUST_CHECK;
 void agx_create_request_done(struct agx_create_request *q);
 
-/* CreateExecRequest. Of the exec the fields of the request are set; its id is NULL where the daemon
- * chooses. `sandbox_id` is never NULL in what was decoded. */
+/* CreateExecRequest. Sets the request's fields of the exec; its id is NULL if the daemon should
+ * choose. `sandbox_id` is never NULL after decoding. */
 struct agx_exec_request {
     struct agx_exec exec;
-    bool has_stdin; /* its input comes by WriteExecInput; otherwise it is /dev/null */
+    bool has_stdin; /* WriteExecInput provides its stdin; otherwise /dev/null */
 };
 
 int agx_exec_request_decode(struct agx_exec_request *q, struct agx_str bytes,
@@ -50,14 +50,14 @@ int agx_exec_id_decode(struct agx_str bytes, char **ret_id, struct agx_error **e
 /* Any of these. */
 int agx_id_encode(struct agx_buf *out, const char *id) AGX_MUST_CHECK;
 
-/* ListSandboxesRequest; the other fields are those of the request of the same name in agentix.v1
+/* ListSandboxesRequest; the other fields belong to agentix.v1's request of the same name
  * (control_request.h). */
 struct agx_list_request {
     bool include_deleted;
     struct agx_pairs selector;
     uint32_t page_size; /* 0: the default */
     char *page_token;   /* NULL: the first page */
-    uint32_t states;    /* bit of each enum agx_state that is wanted; 0: any */
+    uint32_t states;    /* bits of the wanted enum agx_state; 0: any */
 };
 
 int agx_list_request_decode(struct agx_list_request *q, struct agx_str bytes,
@@ -65,14 +65,14 @@ int agx_list_request_decode(struct agx_list_request *q, struct agx_str bytes,
 int agx_list_request_encode(struct agx_buf *out, const struct agx_list_request *q) AGX_MUST_CHECK;
 void agx_list_request_done(struct agx_list_request *q);
 
-/* DeleteSandboxesRequest. The selector is zeroed before. */
+/* DeleteSandboxesRequest. The selector must be zeroed. */
 int agx_delete_request_decode(struct agx_pairs *selector, struct agx_str bytes,
                               struct agx_error **err) AGX_MUST_CHECK;
 int agx_delete_request_encode(struct agx_buf *out, const struct agx_pairs *selector) AGX_MUST_CHECK;
 
 /* SubscribeSandboxEventsRequest. */
 struct agx_subscribe_request {
-    char *sandbox_id; /* never NULL in what was decoded */
+    char *sandbox_id; /* never NULL after decoding */
     uint64_t from_sequence;
     bool snapshot; /* include_current_snapshot */
 };
@@ -83,7 +83,7 @@ int agx_subscribe_request_encode(struct agx_buf *out,
                                  const struct agx_subscribe_request *q) AGX_MUST_CHECK;
 void agx_subscribe_request_done(struct agx_subscribe_request *q);
 
-/* ListActiveExecsRequest: *ret_sandbox_id is NULL when it is absent, and owned otherwise. */
+/* ListActiveExecsRequest: *ret_sandbox_id is owned, or NULL if absent. */
 int agx_active_request_decode(struct agx_str bytes, char **ret_sandbox_id,
                               struct agx_error **err) AGX_MUST_CHECK;
 int agx_active_request_encode(struct agx_buf *out, const char *sandbox_id) AGX_MUST_CHECK;

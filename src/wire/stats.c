@@ -66,7 +66,7 @@ int agx_stats_encode(struct agx_buf *out, const struct agx_stats *s)
     return agx_pack(&p, &m.base, out);
 }
 
-/* A span that is never negative. */
+/* A non-negative duration. */
 static int unpack_span(struct agx_unpack *u, const char *field, const Google__Protobuf__Duration *d,
                        uint64_t *ret)
 {

@@ -1,5 +1,5 @@
-/* stats.h: the daemon's figures, GetStatsResponse. The names are those of agentix/v1/control.proto.
- */
+/* stats.h: the daemon's statistics, GetStatsResponse. The names are those of
+ * agentix/v1/control.proto. */
 #ifndef AGX_WIRE_STATS_H
 #define AGX_WIRE_STATS_H
 
@@ -7,7 +7,7 @@
 #include "core/event.h"
 
 struct agx_stats {
-    char *version, *backend; /* owned by what was decoded */
+    char *version, *backend; /* owned after decoding */
     uint64_t uptime_ns;
     uint32_t pid;
     uint64_t rss_bytes;

@@ -18,7 +18,7 @@ typedef Google__Rpc__Status status_pb;
 
 static const char type_url[] = "type.googleapis.com/google.rpc.ErrorInfo";
 
-/* Of an ErrorInfo: two ids, a reason, a number. */
+/* The largest ErrorInfo: two ids, a reason, a number. */
 enum { INFO_MAX = 1 << 20 };
 
 static int encode_info(struct agx_buf *out, const struct agx_status *s)
@@ -61,7 +61,7 @@ int agx_status_encode(struct agx_buf *out, const struct agx_status *s)
     return agx_pack_plain(&m.base, out);
 }
 
-/* The name behind the last slash is what counts; what stands before may differ. */
+/* Only the name after the last slash counts; the prefix may differ. */
 static bool is_info(const char *url)
 {
     const char *slash = strrchr(url, '/');

@@ -1,6 +1,6 @@
 /*
  * status.h: google.rpc.Status with a google.rpc.ErrorInfo, the content of grpc-status-details-bin:
- * why a call was refused, for programs.
+ * a machine-readable reason for a refusal.
  */
 #ifndef AGX_WIRE_STATUS_H
 #define AGX_WIRE_STATUS_H
@@ -9,27 +9,27 @@
 #include "core/pairs.h"
 #include "core/reason.h"
 
-/* What goes out; all of it borrowed. */
+/* The value to encode; everything is borrowed. */
 struct agx_status {
-    enum agx_code code;     /* that of grpc-status */
-    struct agx_str message; /* exactly that of grpc-message: clients compare; UTF-8 without NUL */
+    enum agx_code code;     /* the same as grpc-status */
+    struct agx_str message; /* the same as grpc-message: clients compare them; UTF-8 without NUL */
     enum agx_reason reason; /* not NONE */
     const char *id;         /* goes into the metadata under the reason's key */
-    uint64_t from_sequence; /* SEQUENCE_EXPIRED: goes in too */
+    uint64_t from_sequence; /* SEQUENCE_EXPIRED: in the metadata too */
 };
 
 /* Appends it; fails only with -AGX_RESOURCE_EXHAUSTED. */
 int agx_status_encode(struct agx_buf *out, const struct agx_status *s) AGX_MUST_CHECK;
 
-/* What came in: of the first ErrorInfo; empty where there is none. */
+/* The decoded first ErrorInfo; empty if there is none. */
 struct agx_status_view {
     int32_t code;
     char *message;
-    char *reason, *domain; /* NULL: none came */
+    char *reason, *domain; /* NULL: none */
     struct agx_pairs metadata;
 };
 
-/* -AGX_INTERNAL for bytes that are no such message. */
+/* -AGX_INTERNAL for malformed bytes. */
 int agx_status_view_decode(struct agx_status_view *v, struct agx_str bytes,
                            struct agx_error **err) AGX_MUST_CHECK;
 void agx_status_view_done(struct agx_status_view *v);

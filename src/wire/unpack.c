@@ -1,4 +1,4 @@
-/* unpack.c: what is in a message, given to the structs of core/. */
+/* unpack.c: moves the content of messages into core/'s structs. */
 #include "wire/unpack_internal.h"
 
 #include "base/limits.h"
@@ -30,7 +30,7 @@ static void *arena_alloc(void *arena, size_t n)
 
 static void arena_free(void *arena, void *p)
 {
-    (void)arena; /* all of it is freed at once */
+    (void)arena; /* the arena is freed as a whole */
     (void)p;
 }
 
@@ -38,7 +38,7 @@ int agx_unpack_message(struct agx_unpack *u, const ProtobufCMessageDescriptor *t
                        struct agx_str bytes, void *ret_message)
 {
     ProtobufCAllocator allocator = { arena_alloc, arena_free, &u->arena };
-    /* protobuf-c wants a pointer, even to nothing. */
+    /* protobuf-c needs a non-NULL pointer even for no bytes. */
     const uint8_t *data = bytes.len > 0 ? (const uint8_t *)bytes.ptr : (const uint8_t *)"";
     ProtobufCMessage *m;
     int r = agx_unpack_check(type, bytes, u->blame, u->err);
@@ -103,7 +103,7 @@ int agx_unpack_words(struct agx_unpack *u, const char *field, size_t n, char *co
     return r;
 }
 
-/* Member of a map's entry: key and value are its two fields, whatever the map is called. */
+/* A field of a map's entry: every map has the two fields key and value. */
 static struct agx_str entry_text(const ProtobufCMessage *entry, unsigned i)
 {
     const char *text;
@@ -126,7 +126,7 @@ int agx_unpack_pairs(struct agx_unpack *u, const char *field, size_t n, const vo
     return r;
 }
 
-/* seconds and nanos as nanoseconds; false where an int64_t is too small. */
+/* seconds and nanos as nanoseconds; false on overflow of int64_t. */
 static bool join_ns(int64_t seconds, int32_t nanos, int64_t *ret)
 {
     return !__builtin_mul_overflow(seconds, SECOND_NS, ret) &&

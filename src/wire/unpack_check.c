@@ -1,4 +1,4 @@
-/* unpack_check.c: the texts of a message, looked at in its bytes. */
+/* unpack_check.c: checks the strings of an encoded message. */
 #include "wire/unpack_internal.h"
 
 #include "base/utf8.h"
@@ -6,12 +6,12 @@
 
 #include "base/banned.h"
 
-/* Deeper than any of our types, none of which contains itself. */
+/* Deeper than any of our types; none is recursive. */
 enum { LEVELS_MAX = 8, PATH_MAX_BYTES = 256 };
 
 struct walk {
     enum agx_code blame;
-    const char *names[LEVELS_MAX]; /* the fields that lead to where we are */
+    const char *names[LEVELS_MAX]; /* the path of fields to the current position */
     size_t levels;
 };
 

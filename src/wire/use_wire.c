@@ -13,7 +13,7 @@ typedef Agentix__V1__GetSandboxResponse answer_pb;
 typedef Agentix__V1__CompanionUse companion_pb;
 typedef Agentix__V1__SandboxUse use_pb;
 
-/* protobuf-c has each figure as a value, and beside it whether it is there: a case of its own. */
+/* protobuf-c stores each optional figure as a value and a oneof case for its presence. */
 static const ProtobufCFieldDescriptor *field_of(unsigned figure)
 {
     return &agentix__v1__sandbox_use__descriptor.fields[figure];

@@ -12,7 +12,7 @@ typedef Agbox__V1__ExecStatus exec_pb;
 typedef Agbox__V1__SandboxEvent event_pb;
 typedef Agbox__V1__SandboxHandle handle_pb;
 
-/* A number of an enum of ours; one that we do not know, of a newer server, is 0. */
+/* An enum's number; an unknown one, from a newer server, becomes 0. */
 static int known(int number, int count)
 {
     return number > 0 && number < count ? number : 0;

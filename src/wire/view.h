@@ -1,9 +1,9 @@
 /*
  * view.h: the answers of both services, as clients read them.
  *
- * -AGX_INTERNAL for bytes that are no such message: the server is to blame. On success the caller
- * owns what is inside, and ends it with the function `done`, which accepts NULL; after a failure
- * there is nothing to free.
+ * -AGX_INTERNAL for malformed bytes: the server is to blame. On success the caller owns the content
+ * and frees it with the function `done`, which accepts NULL; after a failure there is nothing to
+ * free.
  */
 #ifndef AGX_WIRE_VIEW_H
 #define AGX_WIRE_VIEW_H
@@ -15,7 +15,7 @@
 /* SandboxHandle. */
 struct agx_sandbox_view {
     char *id;
-    enum agx_state state; /* NONE also for a number that we do not know */
+    enum agx_state state; /* NONE also for an unknown number */
     uint64_t last_sequence;
     int64_t created_at_ns, changed_at_ns;
     struct agx_spec spec; /* image, labels and companions only */
@@ -42,7 +42,7 @@ void agx_sandbox_views_done(struct agx_sandbox_views *v);
 
 /* ExecStatus. */
 struct agx_exec_view {
-    struct agx_exec exec; /* what clients may know of it; `phase` and `running` are not set */
+    struct agx_exec exec; /* the fields that clients may see; `phase` and `running` are not set */
     uint64_t last_sequence;
 };
 
@@ -72,7 +72,7 @@ int agx_event_view_decode(struct agx_event_view *v, struct agx_str bytes,
                           struct agx_error **err) AGX_MUST_CHECK;
 void agx_event_view_done(struct agx_event_view *v);
 
-/* WatchEventsResponse. 1: with an event; 0: the position alone, or a pull, and `v` is empty. */
+/* WatchEventsResponse. 1: with an event; 0: only the position, or a pull, and `v` is empty. */
 int agx_watch_view_decode(struct agx_event_view *v, uint64_t *ret_position, struct agx_str bytes,
                           struct agx_error **err) AGX_MUST_CHECK;
 
@@ -82,7 +82,7 @@ struct agx_pull_view {
     struct agx_pull pull;     /* borrows the image */
 };
 
-/* 1: it has one; 0: it has none, and `v` is empty. */
+/* 1: with a pull; 0: without, and `v` is empty. */
 int agx_pull_view_decode(struct agx_pull_view *v, struct agx_str bytes,
                          struct agx_error **err) AGX_MUST_CHECK;
 void agx_pull_view_done(struct agx_pull_view *v);
@@ -105,7 +105,7 @@ int agx_exec_created_view_decode(struct agx_exec_created_view *v, struct agx_str
                                  struct agx_error **err) AGX_MUST_CHECK;
 void agx_exec_created_view_done(struct agx_exec_created_view *v);
 
-/* DeleteSandboxesResponse: the ids; `ids` is zeroed before. */
+/* DeleteSandboxesResponse: the ids; `ids` must be zeroed. */
 int agx_deleted_view_decode(struct agx_words *ids, struct agx_str bytes,
                             struct agx_error **err) AGX_MUST_CHECK;
 

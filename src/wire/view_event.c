@@ -10,7 +10,7 @@
 /* The generated name, shortened. */
 typedef Agbox__V1__SandboxEvent event_pb;
 
-/* What the details say; borrowed from the message. */
+/* The texts of the details; borrowed from the message. */
 static struct agx_event_text texts_of(const event_pb *m, int32_t *ret_exit_code)
 {
     *ret_exit_code = 0;

@@ -1,7 +1,7 @@
 /*
- * wire_json.c: messages as JSON, by what protobuf-c's descriptors say of them.
+ * wire_json.c: prints messages as JSON, using protobuf-c's descriptors.
  *
- * As deep as the types are nested, none of which contains itself.
+ * Recursion is as deep as the types nest; none is recursive.
  */
 #include "wire/wire_json.h"
 
@@ -22,7 +22,7 @@ enum { BLANKS_A_LEVEL = 2, NANOS_DIGITS = 9 };
 struct writer {
     struct agx_buf *out;
     unsigned level;
-    bool no_time; /* a time that has no text was met */
+    bool no_time; /* a time could not be formatted */
 };
 
 static int put(struct writer *w, const char *text)
@@ -65,7 +65,7 @@ static int put_name(struct writer *w, struct agx_str name)
     return r < 0 ? r : put(w, ": ");
 }
 
-/* Nothing, or a point with three, six or nine digits: as many as are needed. */
+/* Nothing, or a point with three, six or nine digits, as needed. */
 static int put_nanos(struct writer *w, uint32_t nanos)
 {
     int digits = NANOS_DIGITS;
@@ -79,7 +79,7 @@ static int put_nanos(struct writer *w, uint32_t nanos)
     return agx_buf_printf(w->out, ".%0*" PRIu32, digits, nanos);
 }
 
-/* The years 1 to 9999, which is all that RFC 3339 has. */
+/* The years 1 to 9999, the range of RFC 3339. */
 static int put_time(struct writer *w, const Google__Protobuf__Timestamp *t)
 {
     static const int64_t first = -62135596800, last = 253402300799;
@@ -147,7 +147,7 @@ static int put_any_message(struct writer *w, const ProtobufCMessage *m)
     return put_message(w, m);
 }
 
-/* One value of that field's type; only the types that our messages have. */
+/* Prints one value of the field's type; only types that our messages use. */
 static int put_value(struct writer *w, const ProtobufCFieldDescriptor *f, const void *at)
 {
     switch (f->type) {
@@ -179,7 +179,7 @@ static size_t value_size(ProtobufCType type)
     case PROTOBUF_C_TYPE_MESSAGE:
         return sizeof(void *);
     default:
-        return sizeof(int); /* enums: the only others that our lists have */
+        return sizeof(int); /* enums: the only other type in our lists */
     }
 }
 
@@ -218,7 +218,7 @@ static int put_list(struct writer *w, const ProtobufCFieldDescriptor *f, const P
     return r < 0 ? r : put_close(w, map ? "}" : "]", n == 0);
 }
 
-/* A member of a oneof is there only when it is the one that is set. */
+/* A field of a oneof is present only if it is the one that is set. */
 static bool is_there(const ProtobufCFieldDescriptor *f, const ProtobufCMessage *m)
 {
     return !(f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) ||
@@ -243,7 +243,7 @@ static int put_message(struct writer *w, const ProtobufCMessage *m)
     return r < 0 ? r : put_close(w, "}", n == 0);
 }
 
-/* A message that some method takes or gives. */
+/* Finds a request or response message of any method. */
 static const ProtobufCMessageDescriptor *find(const char *name)
 {
     static const ProtobufCServiceDescriptor *const services[] = {
@@ -273,7 +273,7 @@ static int write_message(struct agx_buf *out, const ProtobufCMessage *m, struct 
         return 0;
     out->len = before;
     if (w.no_time)
-        return agx_error_set(err, AGX_INTERNAL, "a time in the message is none");
+        return agx_error_set(err, AGX_INTERNAL, "a time in the message is invalid");
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no room for a %s as JSON",
                          m->descriptor->short_name);
 }
@@ -287,7 +287,7 @@ int agx_wire_json(struct agx_buf *out, const char *message, struct agx_str bytes
     int r;
 
     if (!type)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "there is no message '%s'", message);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "unknown message '%s'", message);
     agx_unpack_init(&u, AGX_INTERNAL, err);
     r = agx_unpack_message(&u, type, bytes, &m);
     if (r == 0)
