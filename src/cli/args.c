@@ -10,11 +10,11 @@
 
 #include "base/banned.h"
 
-/* The option at hand: `given` is how the command line says it, for messages. */
+/* The current option; `given` is its spelling on the command line, for messages. */
 struct option {
     const struct agx_arg *arg;
     const char *given;
-    const char *value; /* stands in the same word; NULL: it does not */
+    const char *value; /* the value in the same word; NULL: none */
 };
 
 static const struct agx_arg *by_name(const struct agx_arg *table, size_t count, const char *name,
@@ -57,7 +57,7 @@ static int set_pair(struct agx_pairs *pairs, const char *value, struct agx_error
     size_t key = strcspn(value, "=");
 
     if (value[key] != '=' || key == 0)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no KEY=VALUE", value);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected KEY=VALUE, got '%s'", value);
     return agx_pairs_set(pairs, agx_str_bytes(value, key), agx_str_from(value + key + 1), err);
 }
 
@@ -76,7 +76,7 @@ static int set_number(uint64_t *into, const char *value, struct agx_error **err)
 {
     if (agx_parse_u64(agx_str_from(value), UINT64_MAX, into))
         return 0;
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no number", value);
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected a number, got '%s'", value);
 }
 
 static int set(const struct agx_arg *arg, const char *value, struct agx_error **err)
@@ -101,7 +101,7 @@ static int set(const struct agx_arg *arg, const char *value, struct agx_error **
     }
 }
 
-/* Sets the option's value, which may be the next word: then *at moves on. */
+/* Sets the option's value, which may be the next word: then advances *at. */
 static int take(const struct agx_cli *cli, const struct option *o, int argc, char **argv, int *at)
 {
     struct agx_error *err = NULL;
@@ -136,7 +136,7 @@ static int take_option(const struct agx_cli *cli, int argc, char **argv, int *at
         return AGX_EXIT_OK;
     }
     if (!o.arg)
-        return agx_cli_mistake(cli, "there is no option '%.*s'", (int)strcspn(word, "="), word);
+        return agx_cli_mistake(cli, "unknown option '%.*s'", (int)strcspn(word, "="), word);
     return take(cli, &o, argc, argv, at);
 }
 
@@ -156,7 +156,7 @@ int agx_args_read(struct agx_args *a, const struct agx_cli *cli, int argc, char 
         if (argv[at][0] == '-' && argv[at][1])
             status = take_option(cli, argc, argv, &at, table, count);
         else if (a->words_len == AGX_ARGS_WORDS_MAX)
-            status = agx_cli_mistake(cli, "'%s' is one word too many", argv[at]);
+            status = agx_cli_mistake(cli, "unexpected argument '%s'", argv[at]);
         else
             a->words[a->words_len++] = argv[at];
     }
@@ -166,11 +166,11 @@ int agx_args_read(struct agx_args *a, const struct agx_cli *cli, int argc, char 
 static int expect(const struct agx_args *a, const struct agx_cli *cli, size_t min, size_t max)
 {
     if (a->words_len < min)
-        return agx_cli_mistake(cli, min == 1 ? "it needs an argument" : "it needs more arguments");
+        return agx_cli_mistake(cli, min == 1 ? "an argument is missing" : "arguments are missing");
     if (a->words_len > max)
-        return agx_cli_mistake(cli, "'%s' is one word too many", a->words[max]);
+        return agx_cli_mistake(cli, "unexpected argument '%s'", a->words[max]);
     if (a->dashes)
-        return agx_cli_mistake(cli, "it takes no command behind '--'");
+        return agx_cli_mistake(cli, "no command is allowed after '--'");
     return AGX_EXIT_GOING;
 }
 

@@ -1,4 +1,4 @@
-/* attach.c: a command that runs while we stay. */
+/* attach.c: an attached command. */
 #include "cli/attach.h"
 
 #include "base/clock.h"
@@ -27,7 +27,7 @@ int agx_attach_init(struct agx_attach *s, struct agx_ctl *ctl, struct agx_error 
     return agx_interrupt_open(&s->signal_fd, err);
 }
 
-/* Where that fails, the connection is lost, which others notice. */
+/* If this fails the connection is lost, which the other streams report. */
 static void start_cancel(struct agx_attach *s)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -37,7 +37,7 @@ static void start_cancel(struct agx_attach *s)
         s->abandoned = true;
 }
 
-/* The first asks for the end, the second does not wait for it. */
+/* The first signal cancels the command, the second stops waiting for its end. */
 static void take_signal(struct agx_attach *s)
 {
     int signo = agx_interrupt_take(s->signal_fd);
@@ -67,7 +67,7 @@ static int patience_ms(const struct agx_attach *s)
     return s->due_ms > now ? (int)(s->due_ms - now) : 0;
 }
 
-/* Waits until there is room for output; a signal ends the wait, and later the writing. */
+/* Waits until output can be written; a signal ends the wait, and later the writing. */
 static bool may_write(void *user, int fd)
 {
     struct agx_attach *s = user;
@@ -85,7 +85,7 @@ static bool may_write(void *user, int fd)
     return false;
 }
 
-/* Waits for the daemon, a signal, or something to read. */
+/* Waits for the daemon, a signal, or input. */
 static void wait_for_something(struct agx_attach *s, bool with_input, bool *ret_input)
 {
     struct pollfd fds[] = {
@@ -119,7 +119,7 @@ int agx_attach_call(struct agx_attach *s, const char *method, const struct agx_b
     if (r == AGX_RPC_NOTHING_YET)
         r = agx_error_set(err, AGX_CANCELLED, "interrupted before the daemon answered");
     else if (r == 0)
-        r = agx_error_set(err, AGX_INTERNAL, "the daemon answered with nothing");
+        r = agx_error_set(err, AGX_INTERNAL, "the daemon sent an empty answer");
     else if (r > 0)
         r = agx_buf_append(reply, message) < 0 ? agx_error_no_memory(err) : 0;
     else
@@ -140,7 +140,7 @@ static int start_wait(struct agx_attach *s, struct agx_error **err)
     return agx_ctl_start(s->ctl, AGX_METHOD_WAIT_EXEC, &request, &s->wait, err);
 }
 
-/* What has not come to its end, at first and over another connection. */
+/* Starts all streams that have not ended, at first and over a new connection. */
 static int start_all(struct agx_attach *s, struct agx_error **err)
 {
     int r = s->ended ? 0 : start_wait(s, err);
@@ -182,7 +182,7 @@ static bool can_read(const struct agx_attach *s)
 static int send_input(struct agx_attach *s, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    /* Encoding only reads it. */
+    /* The cast is safe: encoding only reads it. */
     const struct agx_input_request q = { .exec_id = (char *)s->exec_id,
                                          .data = s->ahead,
                                          .eof = s->input_over };
@@ -205,7 +205,7 @@ static int read_input(struct agx_attach *s, struct agx_error **err)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (n < 0)
-        fprintf(stderr, "agentix: standard input: %s; the command gets no more of it\n",
+        fprintf(stderr, "agentix: standard input: %s; the command gets no more input\n",
                 strerror(errno));
     s->input_over = n <= 0;
     s->ahead.len += n > 0 ? (size_t)n : 0;
@@ -214,7 +214,7 @@ static int read_input(struct agx_attach *s, struct agx_error **err)
 
 /* ---- answers ---- */
 
-/* Each of these: 1: something came, 0: nothing did. */
+/* Each returns 1 after an answer, 0 without one. */
 
 static int take_output(struct agx_attach *s, struct agx_output *o, struct agx_error **err)
 {
@@ -251,7 +251,7 @@ static int take_wait(struct agx_attach *s, struct agx_error **err)
     return 1;
 }
 
-/* A command that has ended by itself keeps its own exit code. */
+/* A command that ended by itself keeps its exit code. */
 static int take_cancel(struct agx_attach *s, struct agx_error **err)
 {
     struct agx_error *why = NULL;
@@ -278,7 +278,7 @@ static int take_cancel(struct agx_attach *s, struct agx_error **err)
     return r < 0 ? r : 1;
 }
 
-/* Input that the command no longer takes is no error: it has ended, or closed its end. */
+/* Input that the command no longer reads is not an error: it ended or closed its stdin. */
 static int take_input(struct agx_attach *s, struct agx_error **err)
 {
     struct agx_error *why = NULL;
@@ -292,11 +292,10 @@ static int take_input(struct agx_attach *s, struct agx_error **err)
         return 0;
     if (r == -AGX_UNAVAILABLE) {
         agx_error_free(why);
-        return agx_error_set(
-            err, AGX_DATA_LOSS,
-            "the daemon went away while input was on its way to the command, which "
-            "runs on; `agentix exec logs -f %s` follows it",
-            s->exec_id);
+        return agx_error_set(err, AGX_DATA_LOSS,
+                             "the connection was lost while input was sent to the command, which "
+                             "keeps running; `agentix exec logs -f %s` follows it",
+                             s->exec_id);
     }
     s->input = agx_rpc_reply_close(s->input);
     if (r < 0)
@@ -309,7 +308,7 @@ static int take_input(struct agx_attach *s, struct agx_error **err)
     return 1;
 }
 
-/* One look at each. */
+/* Checks each stream once. */
 static int take_all(struct agx_attach *s, struct agx_error **err)
 {
     int came = 0, r = take_wait(s, err);
@@ -340,7 +339,7 @@ static bool something_is_ready(const struct agx_attach *s)
            is_ready(s->out[0].reply) || is_ready(s->out[1].reply);
 }
 
-/* ---- the whole ---- */
+/* ---- the main loop ---- */
 
 static bool is_over(const struct agx_attach *s)
 {
@@ -362,7 +361,7 @@ static int turn(struct agx_attach *s, struct agx_error **err)
     return r;
 }
 
-/* Waiting for the daemon may be interrupted in the ordinary way. */
+/* While waiting for the daemon, signals have their default action. */
 static int go_on(struct agx_attach *s, struct agx_error **err)
 {
     sigset_t set, before;
@@ -370,7 +369,7 @@ static int go_on(struct agx_attach *s, struct agx_error **err)
 
     stop_all(s);
     if (s->signal != 0)
-        return -AGX_UNAVAILABLE; /* who has cancelled does not wait for that */
+        return -AGX_UNAVAILABLE; /* after a cancel we do not wait for a new connection */
     agx_interrupt_set(&set);
     (void)sigprocmask(SIG_UNBLOCK, &set, &before);
     r = agx_ctl_again(s->ctl, err);
@@ -387,7 +386,7 @@ int agx_attach_status(const struct agx_exec *e, int signal)
     return signal ? AGX_EXIT_SIGNALLED + signal : AGX_EXIT_NO_CODE;
 }
 
-/* Of a command that failed for another reason than its own exit code. */
+/* Prints why a command failed, unless it is its exit code. */
 static void tell_why(const struct agx_exec *e)
 {
     struct agx_error *err = NULL;
@@ -402,7 +401,7 @@ static void tell_why(const struct agx_exec *e)
     (void)agx_cli_fail(err);
 }
 
-/* A command whose output has nowhere to go. */
+/* Cancels a command whose output cannot be written. */
 static void give_it_up(struct agx_attach *s)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -428,7 +427,7 @@ int agx_attach_run(struct agx_attach *s, const char *exec_id, bool has_input, in
                                          .may_write = may_write,
                                          .user = s };
     r = start_all(s, err);
-    if (r >= 0 && s->signal != 0) /* it came before the command was there */
+    if (r >= 0 && s->signal != 0) /* it came before the command existed */
         start_cancel(s);
     while (r >= 0 && !is_over(s)) {
         r = turn(s, err);

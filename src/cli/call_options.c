@@ -28,8 +28,8 @@ const char agx_call_help[] =
     "\"AAE=\"}'\n"
     "\n"
     "  --args JSON         an array: positional arguments; an object: named ones\n"
-    "  --stream            the function gives items: one line for each, as they come\n"
-    "  --bidi              the same, and each line of standard input is an item for it, as JSON\n"
+    "  --stream            the function yields items: print each on its own line\n"
+    "  --bidi              the same, and send each line of standard input as a JSON item\n"
     "  --timeout TIME      end the call after TIME (5s, 300ms, 1m30s)\n"
     "  --token-file PATH   the token that the server asks for [AGENTIX_TOKEN]\n"
     "  --traceback         print the function's traceback when it fails\n"
@@ -104,7 +104,7 @@ static int read_token(struct agx_call_command *c, const char *path)
     return c->token ? 0 : agx_cli_usage("call", "--token-file: out of memory");
 }
 
-/* --args: its msgpack is args or kwargs, as the JSON is an array or an object. */
+/* --args: an array becomes args, an object kwargs, as msgpack. */
 static int parse_args(struct agx_call_command *c, const char *json)
 {
     struct agx_writer *w = agx_writer_new();
@@ -142,7 +142,7 @@ static int put_pair(struct agx_writer *w, const char *pair)
     size_t key_len;
 
     if (!eq || eq == pair)
-        return agx_cli_usage("call", "'%s' is no KEY=TEXT and no KEY:=JSON", pair);
+        return agx_cli_usage("call", "expected KEY=TEXT or KEY:=JSON, got '%s'", pair);
     json = eq[-1] == ':';
     key_len = (size_t)(eq - pair) - json;
     if (key_len == 0)
@@ -165,7 +165,7 @@ static int parse_pairs(struct agx_call_command *c, int n, char **pairs)
     if (n == 0)
         return 0;
     if (c->kwargs)
-        return agx_cli_usage("call", "named arguments are either in --args or KEY=TEXT");
+        return agx_cli_usage("call", "give named arguments either in --args or as KEY=TEXT");
     c->kwargs = agx_writer_new();
     agx_writer_map(c->kwargs, (size_t)n);
     for (int i = 0; r == 0 && i < n; i++)
@@ -196,7 +196,7 @@ static int parse_option(struct agx_call_command *c, int option, const char *valu
     case OPT_HELP:
         c->help = true;
         return 0;
-    default: /* getopt has said what is wrong */
+    default: /* getopt has printed the reason */
         return agx_cli_usage("call", "wrong option");
     }
 }

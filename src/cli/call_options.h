@@ -7,18 +7,18 @@
 #include "cli/command.h"
 
 struct agx_call_command {
-    const char *url, *target; /* of argv */
+    const char *url, *target; /* borrowed from argv */
     enum agx_call_kind kind;
     uint32_t timeout_ms; /* 0: none */
     bool traceback;
-    bool help;                        /* was asked for: nothing else counts */
+    bool help;                        /* was requested: ignore everything else */
     char *token;                      /* owned; NULL: none */
     struct agx_writer *args, *kwargs; /* owned; NULL: none */
 };
 
 extern const char agx_call_help[];
 
-/* 0, or the exit status after the mistake was printed. Free it in either case. */
+/* 0, or the exit status after printing the mistake. Free it in either case. */
 int agx_call_command_parse(struct agx_call_command *c, int argc, char **argv,
                            const struct agx_cli_env *env);
 void agx_call_command_done(struct agx_call_command *c);

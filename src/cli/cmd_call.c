@@ -1,6 +1,6 @@
 /*
- * cmd_call.c: `agentix call`: one call on libagentix, from an event loop of three descriptors: the
- * runtime's, standard input (bidi) and signals.
+ * cmd_call.c: `agentix call`: one call with libagentix, in an event loop over three descriptors:
+ * the runtime's, standard input (bidi) and signals.
  */
 #include "base/banned.h"
 #include "base/buf.h"
@@ -26,8 +26,8 @@ struct run {
     struct agx_call *call;
     int signal_fd;
     bool interrupted;
-    struct agx_buf input; /* bytes of standard input that are no whole line yet, or wait for room */
-    bool input_over;      /* nothing more will be read */
+    struct agx_buf input; /* stdin: an incomplete line, or lines that wait */
+    bool input_over;      /* end of input */
     uint64_t line;        /* of the input, for messages */
 };
 
@@ -41,7 +41,7 @@ static void complain(const struct run *r, const struct agx_error *err)
         fputs(traceback, stderr);
 }
 
-/* The same, with the exit status. Frees the error. */
+/* The same, and returns the exit status. Frees the error. */
 static int fail(const struct run *r, struct agx_error *err)
 {
     complain(r, err);
@@ -49,7 +49,7 @@ static int fail(const struct run *r, struct agx_error *err)
     return AGX_EXIT_FAILED;
 }
 
-/* One value on one line, at once. GOING, or the exit status. */
+/* Prints and flushes one value on one line. GOING, or the exit status. */
 static int print_value(const struct run *r, const void *bytes, size_t len)
 {
     struct agx_error *err = NULL;
@@ -68,7 +68,7 @@ static int print_value(const struct run *r, const void *bytes, size_t len)
     return AGX_EXIT_FAILED;
 }
 
-/* Prints what has come. */
+/* Prints all received items. */
 static int take_all(struct run *r)
 {
     struct agx_error *err = NULL;
@@ -88,7 +88,7 @@ static int take_all(struct run *r)
     return status == AGX_EXIT_FAILED && r->interrupted ? AGX_EXIT_INTERRUPTED : status;
 }
 
-/* A line of JSON; empty ones are passed over. */
+/* Sends a line of JSON; ignores empty lines. */
 static int send_line(struct run *r, struct agx_str line)
 {
     struct agx_writer *w;
@@ -111,7 +111,7 @@ static int send_line(struct run *r, struct agx_str line)
     return status;
 }
 
-/* Whole lines, as far as the function takes them; at the end of the input what is left, then the
+/* Sends whole lines as far as the function accepts them; at the end of the input the rest, then the
  * end. */
 static int send_lines(struct run *r)
 {
@@ -154,7 +154,7 @@ static int read_input(struct run *r)
     return GOING;
 }
 
-/* The first asks for the call's end, the second does not wait for it. */
+/* The first signal cancels the call, the second stops waiting for its end. */
 static int on_signal(struct run *r)
 {
     if (agx_interrupt_take(r->signal_fd) == 0)
@@ -166,13 +166,13 @@ static int on_signal(struct run *r)
     return GOING;
 }
 
-/* Standard input is read only when its lines can go on to the function. */
+/* Reads standard input only when its lines can be sent to the function. */
 static bool wants_input(const struct run *r)
 {
     return r->command->kind == AGX_CALL_BIDI && !r->input_over && agx_call_can_send(r->call);
 }
 
-/* Waits for something to happen, and does it. */
+/* Waits for events and handles them. */
 static int turn(struct run *r)
 {
     struct pollfd fds[] = {
@@ -183,7 +183,7 @@ static int turn(struct run *r)
     int status = GOING;
 
     if (poll(fds, AGX_ARRAY_LEN(fds), agx_runtime_timeout_ms(r->rt)) < 0)
-        return GOING; /* an interruption is one more turn */
+        return GOING; /* EINTR: try again */
     if (fds[0].revents)
         status = on_signal(r);
     if (status == GOING && fds[1].revents)
@@ -234,7 +234,7 @@ static int run_call(const struct agx_call_command *c)
 
     if (agx_interrupt_open(&r.signal_fd, &err) < 0)
         return fail(&r, err);
-    /* A reader of our output that goes away becomes an error. */
+    /* A closed output becomes a write error. */
     (void)signal(SIGPIPE, SIG_IGN);
     status = start(&r, &err) < 0 ? fail(&r, err) : loop(&r);
     agx_call_free(r.call);

@@ -1,37 +1,37 @@
-/* cmd_daemon.c: `agentix daemon`: what each of its commands is called and takes. */
+/* cmd_daemon.c: `agentix daemon`: the table of its subcommands. */
 #include "cli/daemon_commands.h"
 
 #include "base/banned.h"
 
 static const struct agx_subcommand subcommands[] = {
     { "start", "[-- OPTION...]", "start the daemon, if none runs",
-      "Starts agentixd in the background, with the options if there are any, and returns when it\n"
-      "serves. A daemon that runs already is left as it is.\n",
+      "Starts agentixd in the background with the given options, and returns when it\n"
+      "serves. Does nothing if a daemon is already running.\n",
       agx_daemon_start },
-    { "stop", "", "stop the daemon; sandboxes run on",
-      "Stops the daemon and waits until it has ended. Sandboxes and the commands in them run on.\n",
+    { "stop", "", "stop the daemon; sandboxes keep running",
+      "Stops the daemon and waits for its end. Sandboxes and their commands keep running.\n",
       agx_daemon_stop },
-    { "status", "[--json]", "say whether the daemon runs, and how it does",
-      "Says whether a daemon runs, and how it does.\n"
+    { "status", "[--json]", "show whether the daemon runs, and its figures",
+      "Shows whether a daemon runs, and its figures.\n"
       "\n"
-      "  --json               all its figures, as JSON\n"
+      "  --json               print all figures as JSON\n"
       "\n"
-      "Exit status: 0 it runs, 3 it does not, 1 it does not answer as it should.\n",
+      "Exit status: 0 it runs, 3 it does not run, 1 it does not answer correctly.\n",
       agx_daemon_status },
     { "logs", "[--follow] [-n LINES]", "print the daemon's log",
       "Prints the end of the daemon's log.\n"
       "\n"
-      "  -f, --follow         go on with what is written, until interrupted\n"
-      "  -n, --lines LINES    so many lines (100)\n",
+      "  -f, --follow         print new lines as they are written, until interrupted\n"
+      "  -n, --lines LINES    number of lines (100)\n",
       agx_daemon_logs },
     { "backup", "FILE [--force]", "write a copy of the daemon's store",
-      "Writes a consistent copy of all that the daemon keeps into FILE, while it runs. FILE is "
+      "Writes a consistent copy of the daemon's store into FILE, while it runs. FILE is "
       "whole\n"
       "or not there, and only its owner can read it.\n"
       "\n"
-      "  --force              replace a file that is there\n"
+      "  --force              replace an existing file\n"
       "\n"
-      "To go back to it: stop the daemon and put FILE in place of store/data.mdb in its "
+      "To restore it: stop the daemon and put FILE in place of store/data.mdb in its "
       "directory.\n",
       agx_daemon_backup },
     { NULL, NULL, NULL, NULL, NULL },
@@ -39,6 +39,6 @@ static const struct agx_subcommand subcommands[] = {
 
 const struct agx_command agx_cmd_daemon = {
     .name = "daemon",
-    .summary = "start, stop and look at the daemon",
+    .summary = "start, stop and inspect the daemon",
     .subcommands = subcommands,
 };

@@ -1,4 +1,4 @@
-/* cmd_image.c: `agentix image`: what each of its commands is called and takes. */
+/* cmd_image.c: `agentix image`: the table of its subcommands. */
 #include "cli/image_commands.h"
 
 #include "base/banned.h"
@@ -15,35 +15,35 @@ static const struct agx_subcommand subcommands[] = {
       "  --json               the image as JSON\n",
       agx_image_pull },
     { "import", "FILE|DIRECTORY|- [--name NAME] [--json]",
-      "make an image of an archive or a directory",
-      "Makes an image of a file, of standard input (-), or of a directory, and prints its id. It "
+      "make an image from an archive or a directory",
+      "Makes an image from a file, standard input (-) or a directory, and prints its id. It "
       "may\n"
       "be what `docker save` writes, an OCI layout, or a root file system; files are tars, also "
       "in\n"
       "gzip, zstd or xz. Interrupted, it leaves nothing behind.\n"
       "\n"
-      "  --name NAME          what the image is called (its archive may say that, too)\n"
+      "  --name NAME          the image's name (its archive may have one, too)\n"
       "  --json               the images as JSON\n",
       agx_image_import },
     { "list", "[--json]", "show the images",
-      "Shows the images that the daemon has, the newest first, with a line for each name.\n"
+      "Shows the daemon's images, newest first, with a line for each name.\n"
       "\n"
       "  --json               as JSON\n",
       agx_image_list },
     { "inspect", "IMAGE [--json]", "show one image",
-      "Shows what is known of an image, by its name or id, a line each.\n"
+      "Shows the fields of an image, given by name or id, one per line.\n"
       "\n"
       "  --json               as JSON\n",
       agx_image_inspect },
     { "rm", "IMAGE [--json]", "remove an image, or one of its names",
-      "Takes a name away from an image that has several. By its last name, or by its id, the "
+      "Removes a name from an image that has several. With its last name, or its id, the "
       "image\n"
-      "goes, with the layers that no other has. One that sandboxes use stays.\n"
+      "is removed, with the layers that no other uses. An image in use stays.\n"
       "\n"
       "  --json               what is gone, as JSON\n",
       agx_image_rm },
-    { "prune", "[--json]", "remove the images that have no name",
-      "Removes all images that have no name and that no sandbox uses.\n"
+    { "prune", "[--json]", "remove the images without a name",
+      "Removes all images that have no name and are not used by a sandbox.\n"
       "\n"
       "  --json               what is gone, as JSON\n",
       agx_image_prune },
@@ -52,6 +52,6 @@ static const struct agx_subcommand subcommands[] = {
 
 const struct agx_command agx_cmd_image = {
     .name = "image",
-    .summary = "pull and import images, look at them and remove them",
+    .summary = "pull, import, inspect and remove images",
     .subcommands = subcommands,
 };

@@ -1,4 +1,4 @@
-/* cmd_sandbox.c: `agentix sandbox`: what each of its commands is called and takes. */
+/* cmd_sandbox.c: `agentix sandbox`: the table of its subcommands. */
 #include "cli/create_options.h"
 #include "cli/sandbox_commands.h"
 
@@ -8,14 +8,14 @@ static const struct agx_subcommand subcommands[] = {
     { "create", agx_create_usage, "make a sandbox and print its id", agx_create_help,
       agx_sandbox_create },
     { "list", "[--label KEY=VALUE]... [--include-deleted] [--json]", "show the sandboxes",
-      "Shows the sandboxes, the newest first.\n"
+      "Shows the sandboxes, newest first.\n"
       "\n"
       "  --label KEY=VALUE    only those with this label (any number: all of them)\n"
-      "  --include-deleted    those too that are gone, until they are forgotten\n"
+      "  --include-deleted    include deleted sandboxes, until they are purged\n"
       "  --json               as JSON\n",
       agx_sandbox_list },
     { "get", "ID [--json]", "show one sandbox",
-      "Shows what is known of a sandbox, a line each.\n"
+      "Shows the fields of a sandbox, one per line.\n"
       "\n"
       "  --json               as JSON\n",
       agx_sandbox_get },
@@ -42,31 +42,31 @@ static const struct agx_subcommand subcommands[] = {
       "  --timeout TIME       wait no longer than that (30s, 1m30s)\n",
       agx_sandbox_delete },
     { "wait", "ID [--state STATE]... [--timeout TIME]", "wait until a sandbox is in a state",
-      "Waits until a sandbox is in one of the states, or else in any that it stays in, and prints\n"
-      "which. It fails when the sandbox can no longer come to be in one of them.\n"
+      "Waits until a sandbox is in one of the states, by default in any lasting one, and prints\n"
+      "it. Fails when the sandbox can no longer reach one of them.\n"
       "\n"
       "  --state STATE        pending, ready, failed, stopped, deleting or deleted (any number)\n"
       "  --timeout TIME       wait no longer than that (30s, 1m30s)\n",
       agx_sandbox_wait },
     { "events", "[ID] [--follow] [--after NUMBER] [--label KEY=VALUE]... [--json]",
-      "show what happened to sandboxes",
-      "Shows what happened to a sandbox so far. Without ID: what happens to all sandboxes from "
+      "show the events of sandboxes",
+      "Shows the events of a sandbox so far. Without ID: the events of all sandboxes from "
       "now\n"
       "on.\n"
       "\n"
-      "  -f, --follow         go on with what happens, until interrupted\n"
+      "  -f, --follow         show new events, until interrupted\n"
       "  --after NUMBER       only what came after the event of that number; without ID after "
       "that\n"
       "                       position, which --json shows\n"
       "  --label KEY=VALUE    without ID: only sandboxes with this label (any number: all of "
       "them)\n"
-      "  --json               a line of JSON for each\n",
+      "  --json               one line of JSON per event\n",
       agx_sandbox_events },
     { NULL, NULL, NULL, NULL, NULL },
 };
 
 const struct agx_command agx_cmd_sandbox = {
     .name = "sandbox",
-    .summary = "make sandboxes, look at them, stop, resume and delete them",
+    .summary = "create, inspect, stop, resume and delete sandboxes",
     .subcommands = subcommands,
 };

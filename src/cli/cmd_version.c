@@ -1,4 +1,4 @@
-/* cmd_version.c: `agentix version`: this program's, and the daemon's that runs. */
+/* cmd_version.c: `agentix version`: the versions of this program and of the running daemon. */
 #include "base/limits.h"
 #include "cli/ctl.h"
 #include "cli/show.h"
@@ -30,7 +30,7 @@ static int ask(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_bu
         r = agx_show_text(out, agx_str_from(agx_text(v.version)));
         agx_ping_view_done(&v);
     }
-    agx_error_free(err); /* a daemon that is not there is nothing unusual here */
+    agx_error_free(err); /* a missing daemon is not an error here */
     return r;
 }
 
@@ -44,7 +44,7 @@ static int cmd_version(int argc, char **argv, const struct agx_cli_env *env)
         return AGX_EXIT_OK;
     }
     if (argc > 1)
-        return agx_cli_usage("version", "'%s' is one word too many", argv[1]);
+        return agx_cli_usage("version", "unexpected argument '%s'", argv[1]);
     puts("agentix: " AGX_VERSION);
     if (ask(&ctl, env, &version) == 0)
         printf("agentixd: %.*s\n", AGX_STR_ARG(agx_buf_peek(&version)));

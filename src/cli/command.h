@@ -1,6 +1,6 @@
 /*
- * command.h: the commands of `agentix`: src/cli/cmd_<name>.c, and those of a group such as
- * `agentix sandbox get`.
+ * command.h: the commands of `agentix`, in src/cli/cmd_<name>.c, and the subcommands of a group,
+ * such as `agentix sandbox get`.
  */
 #ifndef AGX_CLI_COMMAND_H
 #define AGX_CLI_COMMAND_H
@@ -16,12 +16,12 @@ enum {
     AGX_EXIT_USAGE = 2,
     AGX_EXIT_NOT_RUNNING = 3,   /* `agentix daemon status` */
     AGX_EXIT_NO_CODE = 125,     /* a command ended without an exit code of its own */
-    AGX_EXIT_SIGNALLED = 128,   /* plus the signal, as shells say */
+    AGX_EXIT_SIGNALLED = 128,   /* plus the signal, as in shells */
     AGX_EXIT_INTERRUPTED = 130, /* by SIGINT */
-    AGX_EXIT_GOING = -1,        /* no exit status yet: go on */
+    AGX_EXIT_GOING = -1,        /* no exit status yet: continue */
 };
 
-/* What main() read of the environment: commands do not look there themselves. */
+/* The environment as read by main(): commands do not read it themselves. */
 struct agx_cli_env {
     const char *token; /* AGENTIX_TOKEN, or NULL */
     struct agx_xdg xdg;
@@ -33,14 +33,14 @@ struct agx_subcommand;
 struct agx_command {
     const char *name;
     const char *summary; /* one line of `agentix --help` */
-    /* `agentix help NAME`; NULL where there are subcommands, which describe themselves */
+    /* `agentix help NAME`; NULL with subcommands, which have their own help */
     const char *help;
-    /* argv[0] is the command's name. Returns the exit status. NULL where there are subcommands. */
+    /* argv[0] is the command's name. Returns the exit status. NULL with subcommands. */
     int (*run)(int argc, char **argv, const struct agx_cli_env *env);
     const struct agx_subcommand *subcommands; /* the last has no name; NULL: none */
 };
 
-/* What a subcommand is run with. */
+/* The context of a subcommand. */
 struct agx_cli {
     const struct agx_cli_env *env;
     const struct agx_command *command;
@@ -49,7 +49,7 @@ struct agx_cli {
 
 struct agx_subcommand {
     const char *name;
-    const char *usage;   /* what follows its name: "ID [--json]" */
+    const char *usage;   /* the arguments after its name: "ID [--json]" */
     const char *summary; /* one line, without a full stop */
     const char *help;    /* the options and more, whole lines */
     /* argv[0] is its name. Returns the exit status. */

@@ -17,24 +17,24 @@ const char agx_create_help[] =
     "Creates a sandbox, waits until it is ready and prints its id. COMMAND is its main process;\n"
     "without one it idles until commands are run in it.\n"
     "\n"
-    "  --image IMAGE             what it is made of, such as debian:12\n"
-    "  --yaml-file FILE          its description; the options are laid over that\n"
-    "  --sandbox-id ID           its name; otherwise the daemon chooses\n"
+    "  --image IMAGE             its image, such as debian:12\n"
+    "  --yaml-file FILE          its description; options override it\n"
+    "  --sandbox-id ID           its id; by default the daemon chooses one\n"
     "  --label KEY=VALUE         (any number of these)\n"
-    "  --env KEY=VALUE           for all that runs in it (any number)\n"
-    "  --idle-ttl TIME           stop it when nobody used it for so long; 0: never\n"
+    "  --env KEY=VALUE           environment of its processes (any number)\n"
+    "  --idle-ttl TIME           stop it when idle for this long; 0: never\n"
     "  --mount HOST:PATH[:writable]    a directory or file of the host (any number)\n"
-    "  --copy HOST:PATH          the same as a copy of its own (any number)\n"
-    "  --port HOST:PORT[/PROTO]  a port on 127.0.0.1 that leads to one of its own (any number)\n"
+    "  --copy HOST:PATH          a private copy of it (any number)\n"
+    "  --port HOST:PORT[/PROTO]  forward this port of 127.0.0.1 (any number)\n"
     "  --network MODE            nat, none or egress\n"
-    "  --egress ADDRESS          what may be reached, as ADDRESS[/BITS][:PORT] or NAME[:PORT]\n"
+    "  --egress ADDRESS          allow ADDRESS[/BITS][:PORT] or NAME[:PORT]\n"
     "  --cpu-limit CPUS          such as 1.5 or 500m\n"
     "  --memory-limit SIZE       such as 512m\n"
     "  --disk-limit SIZE\n"
     "  --gpus all\n"
-    "  --builtin-tool NAME[:PART]    what a tool needs of the host (any number)\n"
+    "  --builtin-tool NAME[:PART]    what a tool needs from the host (any number)\n"
     "  --no-wait                 do not wait until it is ready\n"
-    "  --timeout TIME            wait no longer than that; the sandbox stays\n"
+    "  --timeout TIME            wait no longer than this; the sandbox stays\n"
     "  --json                    print the daemon's answer, and do not wait\n";
 
 static int set_text(char **slot, struct agx_str text, struct agx_error **err)
@@ -48,8 +48,8 @@ static int set_text(char **slot, struct agx_str text, struct agx_error **err)
     return 0;
 }
 
-/* A path of the host, made absolute: the daemon is somewhere else. What begins with "~" is for the
- * daemon, which serves the same user. */
+/* Makes a host path absolute: the daemon has another working directory. The daemon expands "~", as
+ * it serves the same user. */
 static int set_source(char **slot, struct agx_str path, struct agx_error **err)
 {
     char cwd[PATH_MAX], *joined;
@@ -65,7 +65,7 @@ static int set_source(char **slot, struct agx_str path, struct agx_error **err)
     return 0;
 }
 
-/* Cuts HOST:PATH; what is behind a second colon goes to *ret_more, whose ptr is NULL without one.
+/* Cuts HOST:PATH; text after a second colon goes to *ret_more, whose ptr is NULL without one.
  */
 static bool cut(const char *value, struct agx_str *ret_host, struct agx_str *ret_path,
                 struct agx_str *ret_more)
@@ -87,7 +87,7 @@ static int add_mount(void *into, const char *value, struct agx_error **err)
 
     if (!is_cut || (more.ptr && !suid && !agx_str_eq(more, AGX_STR("writable"))))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "'%s' is no HOST:PATH[:writable[,suid=allow]]", value);
+                             "expected HOST:PATH[:writable[,suid=allow]], got '%s'", value);
     r = agx_spec_add_mount(into, &m, err);
     if (r == 0)
         r = set_source(&m->source, host, err);
@@ -107,7 +107,7 @@ static int add_copy(void *into, const char *value, struct agx_error **err)
     int r;
 
     if (!cut(value, &host, &path, &more) || more.ptr)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no HOST:PATH", value);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected HOST:PATH, got '%s'", value);
     r = agx_spec_add_copy(into, &c, err);
     if (r == 0)
         r = set_source(&c->source, host, err);
@@ -139,8 +139,8 @@ static int add_port(void *into, const char *value, struct agx_error **err)
         (rest.ptr && !find_protocol(rest, &protocol)) ||
         !agx_parse_u64(host, UINT16_MAX, &host_port) ||
         !agx_parse_u64(port, UINT16_MAX, &container_port))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is no HOST:PORT[/tcp|udp|sctp]",
-                             value);
+        return agx_error_set(err, AGX_INVALID_ARGUMENT,
+                             "expected HOST:PORT[/tcp|udp|sctp], got '%s'", value);
     r = agx_spec_add_port(into, &p, err);
     if (r == 0)
         *p = (struct agx_port){ .container_port = (uint32_t)container_port,
@@ -161,7 +161,8 @@ static int set_network(void *into, const char *value, struct agx_error **err)
             return 0;
         }
     }
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is not nat, none or egress", value);
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected nat, none or egress, got '%s'",
+                         value);
 }
 
 static int add_egress(void *into, const char *value, struct agx_error **err)
@@ -230,10 +231,11 @@ int agx_create_options_read(struct agx_create_options *o, const struct agx_cli *
     if (status != AGX_EXIT_GOING)
         return status;
     if (a.words_len > 0)
-        return agx_cli_mistake(cli, "'%s' is no option; a command stands behind '--'", a.words[0]);
+        return agx_cli_mistake(cli, "'%s' is not an option; put the command after '--'",
+                               a.words[0]);
     if (!s->image && o->request.config_yaml.len == 0)
-        return agx_cli_mistake(cli, "what is it to be made of? --image names an image, such as "
-                                    "debian:12, and --yaml-file a file with all of it");
+        return agx_cli_mistake(cli, "an image is required: --image with a name such as "
+                                    "debian:12, or --yaml-file with a description");
     for (size_t i = 0; i < a.rest_len; i++) {
         if (agx_words_add(&s->command, agx_str_from(a.rest[i]), NULL) < 0)
             return agx_cli_mistake(cli, "the command has too many words");

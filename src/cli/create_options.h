@@ -1,4 +1,4 @@
-/* create_options.h: the command line of `agentix sandbox create`, as the request that it makes. */
+/* create_options.h: the command line of `agentix sandbox create`, as a request. */
 #ifndef AGX_CLI_CREATE_OPTIONS_H
 #define AGX_CLI_CREATE_OPTIONS_H
 
@@ -13,8 +13,9 @@ struct agx_create_options {
 
 extern const char agx_create_usage[], agx_create_help[];
 
-/* AGX_EXIT_GOING, or the exit status after the help or the mistake was printed. Free it in either
- * case. */
+/* AGX_EXIT_GOING, or the exit status after printing the help or the mistake. Free it in either
+ * case.
+ */
 int agx_create_options_read(struct agx_create_options *o, const struct agx_cli *cli, int argc,
                             char **argv);
 void agx_create_options_done(struct agx_create_options *o);

@@ -18,7 +18,7 @@ enum {
     TEXT_SIZE = 4096,
     RETRY_MS = 50,
     RELAUNCH_MS = 500,
-    LASTING_MS = 1000, /* a connection that was held for so long is a good one */
+    LASTING_MS = 1000, /* a connection that lasted this long counts as good */
 };
 
 int agx_cli_fail(struct agx_error *err)
@@ -42,7 +42,7 @@ int agx_cli_json(const char *name, struct agx_str message, bool one_line, struct
     if (r < 0)
         return r;
     for (size_t i = 0; i < json.len; i++) {
-        if (one_line && json.data[i] == '\n') { /* never inside a string: there it is escaped */
+        if (one_line && json.data[i] == '\n') { /* not inside a string, where it would be escaped */
             while (i + 1 < json.len && json.data[i + 1] == ' ')
                 i++;
         } else {
@@ -63,7 +63,7 @@ int agx_cli_line(const char *text, struct agx_error **err)
     return 0;
 }
 
-/* The error's text, and behind it what to do. */
+/* Appends advice to the error's text. */
 static int advise(struct agx_error **err, int r, const char *advice)
 {
     char text[TEXT_SIZE];
@@ -77,20 +77,20 @@ static int advise(struct agx_error **err, int r, const char *advice)
 
 struct advice {
     const char *reason;
-    const char *text; /* NULL: the message says all */
+    const char *text; /* NULL: no advice */
 };
 
 static const struct advice by_reason[] = {
-    { "SANDBOX_NOT_FOUND", "`agentix sandbox list` shows those that there are" },
-    { "EXEC_NOT_FOUND", "`agentix exec list` shows those that run" },
+    { "SANDBOX_NOT_FOUND", "`agentix sandbox list` shows the existing ones" },
+    { "EXEC_NOT_FOUND", "`agentix exec list` shows the running ones" },
     { "SANDBOX_NOT_READY",
       "`agentix sandbox get` shows its state, `agentix sandbox resume` starts a "
       "stopped one" },
     { "SANDBOX_INVALID_STATE", "`agentix sandbox get` shows its state" },
-    { "SANDBOX_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
-    { "EXEC_ID_ALREADY_EXISTS", "choose another id: none can be used twice" },
-    { "IMAGE_NOT_FOUND", "`agentix image list` shows those that there are" },
-    { "IMAGE_IN_USE", "`agentix sandbox delete` deletes the sandboxes that are made of it" },
+    { "SANDBOX_ID_ALREADY_EXISTS", "choose another id: an id can be used only once" },
+    { "EXEC_ID_ALREADY_EXISTS", "choose another id: an id can be used only once" },
+    { "IMAGE_NOT_FOUND", "`agentix image list` shows the existing ones" },
+    { "IMAGE_IN_USE", "`agentix sandbox delete` deletes the sandboxes that use it" },
     { "IMAGE_PULL_FAILED", NULL },
 };
 
@@ -102,7 +102,7 @@ static const char *advice_for(const struct agx_ctl *ctl, int code)
     }
     switch (code) {
     case AGX_UNIMPLEMENTED:
-        return "the daemon is of another version: see `agentix version`, and end it with `agentix "
+        return "the daemon has another version: see `agentix version`, and stop it with `agentix "
                "daemon stop`";
     case AGX_DEADLINE_EXCEEDED:
         return "the daemon is busy or stuck: see `agentix daemon logs`";
@@ -132,7 +132,7 @@ int agx_ctl_explain(struct agx_ctl *ctl, int r, struct agx_str details, struct a
     const char *advice;
 
     keep_reason(ctl, details);
-    /* Nobody here cancels a call whose end it waits for: that was a server on its way out. */
+    /* We never cancel a call that we wait for: the server was stopping. */
     if (r == -AGX_CANCELLED)
         r = agx_error_wrap(err, -AGX_UNAVAILABLE, "the daemon ended the call");
     advice = r < 0 ? advice_for(ctl, -r) : NULL;
@@ -147,7 +147,7 @@ static int connect_to(struct agx_ctl *ctl, struct agx_error **err)
     ctl->up_ms = agx_clock_ms();
     if (r == -AGX_PERMISSION_DENIED)
         r = advise(err, r,
-                   "the daemon there is another user's: run as that user, or name yours with "
+                   "the daemon belongs to another user: run as that user, or name yours with "
                    "AGENTIX_SOCKET");
     return r;
 }
@@ -170,7 +170,7 @@ int agx_ctl_connect(struct agx_ctl *ctl, const struct agx_cli_env *env, struct a
     return r == -AGX_UNAVAILABLE ? advise(err, r, "`agentix daemon start` starts a daemon") : r;
 }
 
-/* Until somebody listens, or the time is up: then the last error. */
+/* Retries until a daemon listens or the time is up; then returns the last error. */
 static int connect_by(struct agx_ctl *ctl, uint64_t due_ms, struct agx_error **err)
 {
     int r;
@@ -183,8 +183,8 @@ static int connect_by(struct agx_ctl *ctl, uint64_t due_ms, struct agx_error **e
 }
 
 /*
- * Whoever holds the lock without listening has just been started, or is about to end: then the lock
- * is free soon, and another try starts one.
+ * A process that holds the lock without listening has just been started, or is about to end: then
+ * the lock is free soon, and another attempt starts a daemon.
  */
 static int launch_and_connect(struct agx_ctl *ctl, char *const *options, size_t count,
                               bool *ret_started, struct agx_error **err)
@@ -210,11 +210,11 @@ int agx_ctl_launch(struct agx_ctl *ctl, char *const *options, size_t count, stru
     int pid = 0, r = launch_and_connect(ctl, options, count, &started, err);
 
     if (r == 0 && started && agx_ctl_pid(ctl, &pid, NULL) == 0)
-        fprintf(stderr, "agentix: started the daemon (pid %d); `agentix daemon stop` ends it\n",
+        fprintf(stderr, "agentix: started the daemon (pid %d); `agentix daemon stop` stops it\n",
                 pid);
     if (r == -AGX_NOT_FOUND)
         return advise(err, r, "AGENTIX_SOCKET can name a daemon that runs elsewhere");
-    return r < 0 ? advise(err, r, "`agentix daemon logs` may say more") : 0;
+    return r < 0 ? advise(err, r, "see `agentix daemon logs`") : 0;
 }
 
 static int connect_or_launch(struct agx_ctl *ctl, struct agx_error **err)
@@ -224,7 +224,7 @@ static int connect_or_launch(struct agx_ctl *ctl, struct agx_error **err)
     if (r != -AGX_UNAVAILABLE)
         return r;
     if (!ctl->env->autostart)
-        return advise(err, r, "AGENTIX_AUTOSTART is 0, so start a daemon: `agentix daemon start`");
+        return advise(err, r, "AGENTIX_AUTOSTART is 0: start a daemon with `agentix daemon start`");
     *err = agx_error_free(*err);
     return agx_ctl_launch(ctl, NULL, 0, err);
 }
@@ -252,7 +252,7 @@ static struct agx_rpc_request make_request(const char *method, const struct agx_
     };
 }
 
-/* The daemon is about to end: another connection, to the one that follows it. */
+/* The daemon is stopping: connects to its successor. */
 static int find_next(struct agx_ctl *ctl, struct agx_error **err)
 {
     ctl->client = agx_rpc_client_close(ctl->client);
@@ -297,7 +297,7 @@ int agx_ctl_again(struct agx_ctl *ctl, struct agx_error **err)
 
     if (ctl->lost_ms == 0 || now - ctl->up_ms >= LASTING_MS) {
         ctl->lost_ms = now;
-        fputs("agentix: the daemon went away; waiting for it to come back\n", stderr);
+        fputs("agentix: lost the connection to the daemon; waiting for it to return\n", stderr);
     } else if (now - ctl->lost_ms >= AGX_CLI_LOST_MS) {
         return -AGX_UNAVAILABLE;
     } else {
@@ -318,7 +318,7 @@ int agx_ctl_pid(const struct agx_ctl *ctl, int *ret_pid, struct agx_error **err)
     socklen_t len = sizeof(peer);
 
     if (getsockopt(agx_rpc_client_fd(ctl->client), SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-        return agx_error_errno(err, errno, "ask who listens at '%s'", ctl->path);
+        return agx_error_errno(err, errno, "find the process that listens at '%s'", ctl->path);
     *ret_pid = peer.pid;
     return 0;
 }

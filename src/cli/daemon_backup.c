@@ -1,6 +1,6 @@
 /*
- * daemon_backup.c: `agentix daemon backup`: the daemon's store into a file that is there when all
- * of it is on the disk, and not before.
+ * daemon_backup.c: `agentix daemon backup`: copies the daemon's store into a file, which appears
+ * only when all of it is on disk.
  */
 #include "base/fd.h"
 #include "base/limits.h"
@@ -23,18 +23,18 @@
 struct target {
     const char *path;
     bool force;
-    char *part; /* the file under another name beside it, until it is whole */
+    char *part; /* a temporary name in the same directory, until complete */
     int fd;
     uint64_t bytes;
     int signal_fd;
-    int signal; /* the one that came; 0: none */
+    int signal; /* the received signal; 0: none */
 };
 
 /* mkostemp(3) makes it 0600. */
 static int open_part(struct target *t, struct agx_error **err)
 {
     if (!t->force && access(t->path, F_OK) == 0)
-        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' is there already; --force replaces it",
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' already exists; --force replaces it",
                              t->path);
     if (asprintf(&t->part, "%s.XXXXXX", t->path) < 0) {
         t->part = NULL;
@@ -63,7 +63,7 @@ static int next(struct agx_ctl *ctl, struct target *t, struct agx_rpc_reply *rep
         (void)poll(fds, AGX_ARRAY_LEN(fds), -1);
         t->signal = agx_interrupt_take(t->signal_fd);
         if (t->signal != 0)
-            return agx_error_set(err, AGX_CANCELLED, "interrupted: there is no '%s'", t->path);
+            return agx_error_set(err, AGX_CANCELLED, "interrupted: '%s' was not written", t->path);
     }
     return r;
 }
@@ -90,7 +90,7 @@ static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err
     return w < 0 ? w : r;
 }
 
-/* The name is on the disk too when its directory is. */
+/* Syncing the directory makes the name durable. */
 static void sync_directory(const char *path)
 {
     _cleanup_free_ char *copy = strdup(path);
@@ -100,7 +100,7 @@ static void sync_directory(const char *path)
         (void)fsync(fd);
 }
 
-/* A link, unlike a rename, replaces nothing. */
+/* link(2), unlike rename(2), never replaces a file. */
 static int put_in_place(struct target *t, struct agx_error **err)
 {
     int r;
@@ -110,7 +110,7 @@ static int put_in_place(struct target *t, struct agx_error **err)
         return agx_error_errno(err, errno, "write '%s' to the disk", t->part);
     r = t->force ? rename(t->part, t->path) : link(t->part, t->path);
     if (r < 0 && errno == EEXIST)
-        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' is there already; --force replaces it",
+        return agx_error_set(err, AGX_ALREADY_EXISTS, "'%s' already exists; --force replaces it",
                              t->path);
     if (r < 0)
         return agx_error_errno(err, errno, "make '%s'", t->path);
@@ -129,7 +129,7 @@ static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
     if (r == 0)
         r = put_in_place(t, err);
     if (t->part)
-        (void)unlink(t->part); /* after a rename it is gone already */
+        (void)unlink(t->part); /* after a rename it no longer exists */
     agx_closep(&t->fd);
     agx_closep(&t->signal_fd);
     free(t->part);

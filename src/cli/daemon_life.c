@@ -32,7 +32,7 @@ static int start(struct agx_ctl *ctl, const struct agx_cli *cli, const struct ag
     if (r == 0)
         r = agx_ctl_pid(ctl, &pid, err);
     if (r == 0)
-        fprintf(stderr, "agentix: a daemon runs already (pid %d)\n", pid);
+        fprintf(stderr, "agentix: a daemon is already running (pid %d)\n", pid);
     return r;
 }
 
@@ -46,14 +46,14 @@ int agx_daemon_start(const struct agx_cli *cli, int argc, char **argv)
     if (status != AGX_EXIT_GOING)
         return status;
     if (a.words_len > 0)
-        return agx_cli_mistake(cli, "'%s' is one word too many", a.words[0]);
+        return agx_cli_mistake(cli, "unexpected argument '%s'", a.words[0]);
     status = start(&ctl, cli, &a, &err) < 0 ? agx_cli_fail(err) : AGX_EXIT_OK;
     agx_ctl_close(&ctl);
     return status;
 }
 
-/* Whoever listens may have handed the socket on (a service manager does): that one is not ours to
- * end. */
+/* The listener may have passed the socket to the daemon (a service manager does): that process is
+ * not ours to stop. */
 static int check_name(int pid, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf name = AGX_BUF_INIT(NAME_MAX_BYTES);
@@ -64,7 +64,7 @@ static int check_name(int pid, struct agx_error **err)
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
     r = agx_fd_read_file(AT_FDCWD, path, &name, err);
     if (r < 0)
-        return agx_error_wrap(err, r, "look at process %d, which listens", pid);
+        return agx_error_wrap(err, r, "identify process %d, which listens", pid);
     is = agx_buf_peek(&name);
     is.len = agx_str_find(is, '\n');
     if (agx_str_eq(is, AGX_STR("agentixd")) || agx_str_eq(is, AGX_STR("agboxd")))
@@ -86,7 +86,7 @@ static int wait_for_end(int pidfd, int pid, struct agx_progress *p, struct agx_e
         if (agx_clock_ms() >= due)
             return agx_error_set(
                 err, AGX_DEADLINE_EXCEEDED,
-                "the daemon (pid %d) was told to stop and does not; `agentix daemon "
+                "the daemon (pid %d) does not stop; `agentix daemon "
                 "logs` may say why, and `kill -9 %d` loses nothing that it accepted",
                 pid, pid);
     }
@@ -113,7 +113,7 @@ static int end_process(int pid, struct agx_error **err)
     r = wait_for_end(pidfd, pid, &p, err);
     agx_progress_end(&p);
     if (r == 0)
-        fprintf(stderr, "Daemon stopped in %s; sandboxes run on.\n",
+        fprintf(stderr, "Daemon stopped in %s; sandboxes keep running.\n",
                 agx_show_seconds(agx_progress_ns(&p), seconds));
     return r;
 }
@@ -130,14 +130,14 @@ int agx_daemon_stop(const struct agx_cli *cli, int argc, char **argv)
         return status;
     r = agx_ctl_connect(&ctl, cli->env, &err);
     if (r == -AGX_UNAVAILABLE) {
-        fprintf(stderr, "agentix: no daemon runs at '%s'\n", ctl.path);
+        fprintf(stderr, "agentix: no daemon is running at '%s'\n", ctl.path);
         err = agx_error_free(err);
         agx_ctl_close(&ctl);
         return AGX_EXIT_OK;
     }
     if (r == 0)
         r = agx_ctl_pid(&ctl, &pid, &err);
-    agx_ctl_close(&ctl); /* it would wait for us */
+    agx_ctl_close(&ctl); /* or it would wait for us */
     if (r == 0)
         r = end_process(pid, &err);
     return r < 0 ? agx_cli_fail(err) : AGX_EXIT_OK;

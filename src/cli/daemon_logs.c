@@ -1,6 +1,6 @@
 /*
- * daemon_logs.c: `agentix daemon logs`: the end of a file, and what is written to it. When the file
- * is full the daemon gives it another name and begins a new one: we follow the name.
+ * daemon_logs.c: `agentix daemon logs`: prints the end of the log file, and follows it. The daemon
+ * renames a full file and begins a new one, so we follow the name.
  */
 #include "base/fd.h"
 #include "cli/args.h"
@@ -18,7 +18,7 @@
 
 enum { PIECE = 64 << 10, LINES = 100 };
 
-/* Where the last `lines` lines begin; those that are written meanwhile come in addition. */
+/* Where the last `lines` lines begin; lines written meanwhile are printed in addition. */
 static int find_start(int fd, uint64_t lines, off_t *ret_at, struct agx_error **err)
 {
     char buf[PIECE];
@@ -26,8 +26,8 @@ static int find_start(int fd, uint64_t lines, off_t *ret_at, struct agx_error **
     off_t end;
 
     if (fstat(fd, &st) < 0)
-        return agx_error_errno(err, errno, "look at the log");
-    /* Counts ends of lines backwards, the last one's own and one more. */
+        return agx_error_errno(err, errno, "stat the log");
+    /* Counts newlines backwards: the last line's own, and one more. */
     for (end = st.st_size, lines++; end > 0;) {
         size_t size = (size_t)AGX_MIN(end, (off_t)sizeof(buf));
         ssize_t n = pread(fd, buf, size, end - (off_t)size);
@@ -48,7 +48,7 @@ static int find_start(int fd, uint64_t lines, off_t *ret_at, struct agx_error **
     return 0;
 }
 
-/* From where the descriptor stands to the end. */
+/* Prints from the descriptor's position to the end. */
 static int print_rest(int fd, struct agx_error **err)
 {
     char buf[PIECE];
@@ -72,7 +72,7 @@ static bool is_same_file(int fd, const char *path)
            a.st_dev == b.st_dev;
 }
 
-/* What has come since; the descriptor may become another's. */
+/* Prints new lines; *fd may become another file's. */
 static int catch_up(int *fd, const char *path, struct agx_error **err)
 {
     int r = print_rest(*fd, err);
@@ -81,7 +81,7 @@ static int catch_up(int *fd, const char *path, struct agx_error **err)
         int next = open(path, O_RDONLY | O_CLOEXEC);
 
         if (next < 0)
-            return 0; /* not there yet */
+            return 0; /* it does not exist yet */
         r = print_rest(*fd, err);
         (void)close(*fd);
         *fd = next;
@@ -101,7 +101,7 @@ static int follow(int *fd, const char *path, const char *dir, struct agx_error *
         return agx_error_errno(err, errno, "watch '%s'", dir);
     do {
         r = catch_up(fd, path, err);
-        /* Which file it was does not matter: reading what is not there costs nothing. */
+        /* Any file of the directory may have changed: an empty read costs nothing. */
     } while (r == 0 && (read(watch, events, sizeof(events)) > 0 || errno == EINTR));
     return r;
 }
@@ -122,12 +122,11 @@ static int print_log(const struct agx_cli_env *env, uint64_t lines, bool go_on,
     assert(path && dir);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return agx_error_set(
-            err, AGX_NOT_FOUND,
-            "there is no '%s': no daemon ran in the background here; one that runs "
-            "in the foreground, or under systemd, logs there (journalctl -u "
-            "agentixd)",
-            path);
+        return agx_error_set(err, AGX_NOT_FOUND,
+                             "'%s' does not exist: no daemon ran in the background here; a daemon "
+                             "in the foreground or under systemd logs there (journalctl -u "
+                             "agentixd)",
+                             path);
     if (fd < 0)
         return agx_error_errno(err, errno, "open '%s'", path);
     r = find_start(fd, lines, &at, err);

@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-/* "sandboxes=3 (2 Ready, 1 Stopped)"; deleted ones are none any more. */
+/* "sandboxes=3 (2 Ready, 1 Stopped)", without deleted ones. */
 static int show_sandboxes(struct agx_buf *out, const struct agx_stats *s)
 {
     unsigned long long all = 0;

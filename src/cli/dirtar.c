@@ -1,5 +1,5 @@
-/* dirtar.c: a directory, walked by libarchive and written as a tar. Everything goes in as it is:
- * the tree is to become an image. */
+/* dirtar.c: walks a directory with libarchive and writes it as a tar, unchanged, since the tree is
+ * to become an image. */
 #include "cli/dirtar.h"
 
 #include "base/macros.h"
@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { BLOCK_BYTES = 128 << 10 }; /* as they are handed out */
+enum { BLOCK_BYTES = 128 << 10 }; /* size of the blocks passed to the callback */
 
 struct tar {
     struct archive *disk;
@@ -18,7 +18,7 @@ struct tar {
     const char *path;
 };
 
-/* What the library's answer means, of one that reads. */
+/* Converts the result of a libarchive read. */
 static int check(struct tar *t, ssize_t answer, const char *what, struct agx_error **err)
 {
     const char *text;
@@ -44,8 +44,8 @@ static int open_disk(struct tar *t, struct agx_error **err)
     return check(t, archive_read_disk_open(t->disk, t->path), t->path, err);
 }
 
-/* The name inside: what follows the directory's, or "." for itself. The library drops
- * slashes at its end. */
+/* The name in the tar: the path below the directory, or "." for itself. libarchive drops trailing
+ * slashes. */
 static void set_name(const struct tar *t, struct archive_entry *e)
 {
     _cleanup_free_ char *copy = NULL;
@@ -58,11 +58,11 @@ static void set_name(const struct tar *t, struct archive_entry *e)
     while (*name == '/')
         name++;
     copy = strdup(*name ? name : ".");
-    if (copy) /* without, the next call has no memory either */
+    if (copy) /* without memory the next call fails, too */
         archive_entry_copy_pathname(e, copy);
 }
 
-/* As many bytes as the header said; holes are zeros. */
+/* Writes as many bytes as the header says; holes become zeros. */
 static int write_content(struct tar *t, const char *name, int64_t left, struct agx_error **err)
 {
     char block[BLOCK_BYTES];
@@ -74,7 +74,7 @@ static int write_content(struct tar *t, const char *name, int64_t left, struct a
 
         r = check(t, n, name, err);
         if (r == 0 && n == 0)
-            return agx_error_set(err, AGX_ABORTED, "'%s' became shorter while it was read", name);
+            return agx_error_set(err, AGX_ABORTED, "'%s' shrank while it was read", name);
         if (r == 0)
             r = agx_tarwriter_data(&t->out, agx_str_bytes(block, (size_t)n), name, err);
         left -= n;
@@ -97,7 +97,7 @@ static int write_entry(struct tar *t, struct archive_entry **take_entry, struct 
     return r;
 }
 
-/* 0: there was one; 1: the end. */
+/* 0: wrote an entry; 1: the end. */
 static int write_next(struct tar *t, struct agx_error **err)
 {
     _cleanup_(agx_tar_entry_freep) struct archive_entry *e = archive_entry_new();

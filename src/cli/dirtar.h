@@ -5,9 +5,9 @@
 #include "image/tarwriter.h"
 
 /*
- * All that is beneath `path`, named from there, with owners, modes, times, hard links and extended
- * attributes. Symlinks in it are entries like others. Sockets are left out, and so is what is
- * mounted inside. -AGX_ABORTED: a file became shorter while it was read.
+ * Everything beneath `path`, with relative names, owners, modes, times, hard links and extended
+ * attributes. Symlinks are stored as symlinks. Leaves out sockets and mounts inside the tree.
+ * -AGX_ABORTED: a file shrank while it was read.
  */
 int agx_dirtar_write(const char *path, agx_tar_fn fn, void *user,
                      struct agx_error **err) AGX_MUST_CHECK;

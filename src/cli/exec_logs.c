@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-/* All of it; over another connection where the first is lost. */
+/* Prints all of it; reconnects if the connection is lost. */
 static int print(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     struct agx_output *o = user;

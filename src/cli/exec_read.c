@@ -80,7 +80,7 @@ static int print_table(const struct agx_exec_views *views, struct agx_error **er
 }
 
 struct listing {
-    const char *sandbox; /* NULL: of all */
+    const char *sandbox; /* NULL: all */
     bool json;
 };
 
@@ -131,7 +131,7 @@ static int cancel(struct agx_ctl *ctl, void *id, struct agx_error **err)
     r = agx_ctl_call(ctl, AGX_METHOD_CANCEL_EXEC, &request, &reply, err);
     if (r < 0 && strcmp(ctl->reason, "EXEC_ALREADY_TERMINAL") == 0) {
         *err = agx_error_free(*err);
-        fputs("The command has ended already.\n", stderr);
+        fputs("The command has already ended.\n", stderr);
         return 0;
     }
     return r;

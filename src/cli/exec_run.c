@@ -33,17 +33,17 @@ static int parse(struct options *o, struct agx_args *a, const struct agx_cli *cl
     if (status != AGX_EXIT_GOING)
         return status;
     if (a->words_len != 1)
-        return agx_cli_mistake(cli, a->words_len == 0 ? "which sandbox?"
-                                                      : "the command stands behind '--'");
+        return agx_cli_mistake(cli, a->words_len == 0 ? "a sandbox is required"
+                                                      : "put the command after '--'");
     if (a->rest_len == 0)
         return agx_cli_mistake(cli,
-                               a->dashes ? "which command?" : "the command stands behind '--'");
+                               a->dashes ? "a command is required" : "put the command after '--'");
     if (o->detach && o->request.has_stdin)
-        return agx_cli_mistake(cli, "--detach leaves nobody who would give it input");
+        return agx_cli_mistake(cli, "--detach and --stdin exclude each other");
     return AGX_EXIT_GOING;
 }
 
-/* The words of the command line, as the request owns them. */
+/* Copies the words of the command line into the request. */
 static int fill(struct options *o, const struct agx_args *a, struct agx_error **err)
 {
     struct agx_exec *e = &o->request.exec;

@@ -1,4 +1,4 @@
-/* get.c: a request with an id, and its answer on stdout. */
+/* get.c: sends a request with an id and prints its answer on stdout. */
 #include "cli/get.h"
 
 #include "base/limits.h"

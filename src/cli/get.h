@@ -1,4 +1,4 @@
-/* get.h: `agentix sandbox get` and `agentix exec get`: one thing by its id, as lines or as JSON. */
+/* get.h: `agentix sandbox get` and `agentix exec get`: one object by id, as lines or as JSON. */
 #ifndef AGX_CLI_GET_H
 #define AGX_CLI_GET_H
 
@@ -12,7 +12,7 @@ struct agx_get {
     int (*show)(struct agx_buf *out, struct agx_str reply, struct agx_error **err);
 };
 
-/* The whole subcommand: its exit status. */
+/* Runs the subcommand; returns its exit status. */
 int agx_get(const struct agx_get *g, const struct agx_cli *cli, int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* help.c: what is said of mistakes on the command line. */
+/* help.c: messages about mistakes on the command line. */
 #include "cli/command.h"
 
 #include <stdarg.h>

@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 struct import {
-    const char *source; /* as it was given; "-": standard input */
+    const char *source; /* as given; "-": standard input */
     const char *name;
     bool json;
     int fd; /* of the source */
@@ -33,7 +33,7 @@ static int open_source(struct import *im, struct agx_error **err)
         return agx_error_errno(err, errno, "open '%s'", im->source);
     if (standard && isatty(im->fd))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "standard input is a terminal: an archive has to be piped into it");
+                             "standard input is a terminal: pipe an archive into it");
     if (standard && S_ISDIR(im->st.st_mode))
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "standard input is a directory: name it instead");
@@ -47,7 +47,7 @@ static int put(void *user, struct agx_str bytes, struct agx_error **err)
     return agx_upload_put(user, bytes, err);
 }
 
-/* What a file or a pipe has. */
+/* Sends the content of a file or pipe. */
 static int send_bytes(struct import *im, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf piece = AGX_BUF_INIT(AGX_CLI_IMPORT_CHUNK);

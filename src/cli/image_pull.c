@@ -31,7 +31,7 @@ static void note(struct agx_progress *p, const struct agx_pull *pull)
         agx_progress_note(p, agx_buf_peek(&line));
 }
 
-/* One message: how far it is, or the image, which is kept in `answer`. */
+/* Handles one message: progress, or the image, which is stored in `answer`. */
 static int take(struct agx_progress *p, struct agx_str message, struct agx_buf *answer,
                 struct agx_error **err)
 {
@@ -65,7 +65,7 @@ static int receive(struct agx_ctl *ctl, struct agx_rpc_reply *reply, struct agx_
     return agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
 }
 
-/* The image's id; on a terminal also what it took. */
+/* Prints the image's id, on a terminal also time and size. */
 static int tell(const struct pull *pull, struct agx_str answer, const struct agx_progress *p,
                 struct agx_error **err)
 {

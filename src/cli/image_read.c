@@ -30,7 +30,7 @@ static int add_row(struct agx_table *t, const struct agx_image_view *v, const ch
                                                 agx_str_from(sandboxes) });
 }
 
-/* A row for each name, or one. */
+/* Adds a row for each name, or one row without a name. */
 static int add_rows(struct agx_table *t, const struct agx_image_view *v, int64_t now)
 {
     int r = v->names.len == 0 ? add_row(t, v, "-", now) : 0;
@@ -104,7 +104,7 @@ static int show_pairs(struct agx_buf *out, const char *name, const struct agx_pa
     return r;
 }
 
-/* On one line. */
+/* All words on one line. */
 static int show_words(struct agx_buf *out, const char *name, const struct agx_words *words)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(CELL_MAX);

@@ -14,11 +14,11 @@
 
 struct removal {
     const char *method, *reply; /* `reply`: the name of its answer, for JSON */
-    const char *image;          /* NULL: all that can go */
+    const char *image;          /* NULL: all unused ones without a name */
     bool json;
 };
 
-/* "Removed NAME", a line each, as they come from a server. */
+/* Prints "Removed NAME" lines in the server's order. */
 static int show_gone(struct agx_buf *out, const char *what, const struct agx_words *words)
 {
     int r = 0;

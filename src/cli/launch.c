@@ -26,18 +26,18 @@ enum {
 
 extern char **environ;
 
-/* A start under way. */
+/* A start in progress. */
 struct start {
     const char *program;
     char beside[PATH_MAX];
     char *argv[OPTIONS_MAX + 2];
     pid_t pid;
     int pidfd;
-    int said_fd; /* what it writes to its standard error */
+    int said_fd; /* the pipe of its standard error */
     struct agx_buf said;
 };
 
-/* The program in the directory of our own, if it is there. */
+/* Looks for agentixd in the directory of our own program. */
 static void find_program(struct start *s)
 {
     ssize_t n = readlink("/proc/self/exe", s->beside, sizeof(s->beside) - 1);
@@ -55,7 +55,7 @@ static void find_program(struct start *s)
         s->program = s->beside;
 }
 
-/* 0, or errno. Nothing of ours is its own but the environment and the pipe for its words. */
+/* 0, or errno. The child inherits only the environment and the pipe for its stderr. */
 static int spawn(struct start *s, int said_fd)
 {
     posix_spawn_file_actions_t files;
@@ -110,7 +110,7 @@ static int begin(struct start *s, struct agx_error **err)
     return 0;
 }
 
-/* What it wrote, as far as there is room; the rest is thrown away. */
+/* Reads its stderr, as far as there is room; the rest is dropped. */
 static void hear(struct start *s)
 {
     char buf[1024];
@@ -124,7 +124,7 @@ static void hear(struct start *s)
     }
 }
 
-/* Until the process that we started ends: the daemon itself lives on, and may hold the pipe. */
+/* Waits for the child, not for the end of the pipe, which the daemon may keep open. */
 static int wait_for(struct start *s, int *ret_status, struct agx_error **err)
 {
     uint64_t due = agx_clock_ms() + AGX_CLI_START_MS;
@@ -136,7 +136,7 @@ static int wait_for(struct start *s, int *ret_status, struct agx_error **err)
 
         if (now >= due) {
             (void)kill(s->pid, SIGTERM);
-            return agx_error_set(err, AGX_DEADLINE_EXCEEDED, "agentixd does not begin to serve");
+            return agx_error_set(err, AGX_DEADLINE_EXCEEDED, "agentixd did not get ready in time");
         }
         if (poll(fds, AGX_ARRAY_LEN(fds), (int)(due - now)) < 0 && errno != EINTR)
             return agx_error_errno(err, errno, "wait for agentixd");

@@ -1,4 +1,4 @@
-/* main.c: agentix: finds the command, and helps. */
+/* main.c: agentix: dispatches to the command, and prints help. */
 #include "base/banned.h"
 #include "base/macros.h"
 #include "cli/command.h"
@@ -20,7 +20,7 @@ static void print_help(FILE *out)
     fputs("usage: agentix COMMAND [ARGUMENT...]\n\n", out);
     for (size_t i = 0; i < AGX_ARRAY_LEN(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("  help       what a command does: agentix help COMMAND\n"
+    fputs("  help       describe a command: agentix help COMMAND\n"
           "\n"
           "AGENTIX_SOCKET names the daemon's socket. When no daemon runs, one is started, unless\n"
           "AGENTIX_AUTOSTART is 0.\n",
@@ -128,7 +128,7 @@ static struct agx_cli_env read_env(void)
     };
 }
 
-/* Descriptors 0 to 2 exist, or the connection to the daemon would become one of them. */
+/* Fills descriptors 0 to 2, or the connection to the daemon would become one of them. */
 static void fill_standard_fds(void)
 {
     int fd;
@@ -140,7 +140,7 @@ static void fill_standard_fds(void)
         (void)close(fd);
 }
 
-/* What was printed must have arrived: a full disk is a failure. */
+/* Flushes stdout: a full disk is a failure. */
 static int finish(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     const struct agx_command *c;
 
     fill_standard_fds();
-    /* A reader of our output that goes away is an error like others. */
+    /* A closed output becomes a write error. */
     (void)signal(SIGPIPE, SIG_IGN);
     if (!name) {
         print_help(stderr);

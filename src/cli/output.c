@@ -28,8 +28,8 @@ void agx_output_stop(struct agx_output *o)
     o->reply = agx_rpc_reply_close(o->reply);
 }
 
-/* In pieces that a pipe with any room takes at once, so that whoever is to stop us is heard. The
- * descriptor may be one that others have made non-blocking. */
+/* Writes pieces that fit into a pipe with any room, so that a signal is noticed in between. Others
+ * may have made the descriptor non-blocking. */
 static int write_all(struct agx_output *o, struct agx_str bytes, struct agx_error **err)
 {
     while (bytes.len > 0) {
@@ -43,7 +43,7 @@ static int write_all(struct agx_output *o, struct agx_str bytes, struct agx_erro
             (void)poll(&p, 1, -1);
         else if (n < 0 && errno != EINTR)
             return agx_error_wrap(err, agx_error_errno(err, errno, "write to descriptor %d", o->fd),
-                                  "what the command wrote is lost");
+                                  "the command's output is lost");
         if (n > 0)
             bytes = agx_str_skip(bytes, (size_t)n);
     }

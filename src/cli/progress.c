@@ -1,4 +1,4 @@
-/* progress.c: that time passes. */
+/* progress.c: the progress line. */
 #include "cli/progress.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 
 enum { TICK_MS = 100 };
 
-/* Back to the first column, and nothing behind it. */
+/* Moves to the first column and clears the line. */
 #define ERASE "\r\033[K"
 
 void agx_progress_begin(struct agx_progress *p, const char *fmt, ...)

@@ -14,7 +14,7 @@
 
 #define BIT(name) AGX_WAIT_BIT(AGX_STATE_##name)
 
-/* A request that is accepted at once and carried out later. */
+/* A request that is accepted at once and executed later. */
 struct change {
     const char *method;
     uint32_t states; /* one of these ends the wait */
@@ -44,7 +44,7 @@ static const struct change delete = {
     "deleted",
 };
 
-/* One of the commands, as it was given. */
+/* The parsed command line. */
 struct task {
     const struct change *change;
     const char *id;
@@ -64,7 +64,7 @@ static int went_wrong(const struct agx_sandbox_view *v, enum agx_state wanted,
                          agx_show_state(v->state), agx_show_state(wanted));
 }
 
-/* A sandbox that is forgotten was deleted before. */
+/* A purged sandbox was deleted before. */
 static int wait_for(struct agx_ctl *ctl, const struct change *c, const struct agx_wait *w,
                     struct agx_progress *p, struct agx_error **err)
 {
@@ -194,7 +194,7 @@ int agx_sandbox_delete(const struct agx_cli *cli, int argc, char **argv)
     int status = agx_args_take(&a, cli, argc, argv, &want);
 
     if (status == AGX_EXIT_GOING && (a.words_len > 0) == (t.selector.len > 0))
-        status = agx_cli_mistake(cli, "it takes either an id or labels");
+        status = agx_cli_mistake(cli, "expected either an id or labels");
     if (status == AGX_EXIT_GOING) {
         t.id = a.words_len > 0 ? a.words[0] : NULL;
         status = agx_ctl_run(cli, t.id ? carry_out : delete_by_label, &t);
@@ -208,14 +208,14 @@ static int add_state(void *into, const char *value, struct agx_error **err)
     enum agx_state state = agx_show_find_state(value);
 
     if (state == AGX_STATE_NONE)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "'%s' is not pending, ready, failed, stopped, deleting or deleted",
-                             value);
+        return agx_error_set(
+            err, AGX_INVALID_ARGUMENT,
+            "expected pending, ready, failed, stopped, deleting or deleted, got '%s'", value);
     *(uint32_t *)into |= AGX_WAIT_BIT(state);
     return 0;
 }
 
-/* The states, and those from which it can come to be in none of them. */
+/* The wanted states, and the states from which none of them can be reached. */
 static uint32_t with_ends(uint32_t states)
 {
     if (states == 0)

@@ -1,4 +1,4 @@
-/* sandbox_commands.h: the subcommands of `agentix sandbox`, by what they have in common. */
+/* sandbox_commands.h: the subcommands of `agentix sandbox`, by file. */
 #ifndef AGX_CLI_SANDBOX_COMMANDS_H
 #define AGX_CLI_SANDBOX_COMMANDS_H
 
@@ -11,7 +11,7 @@ int agx_sandbox_create(const struct agx_cli *cli, int argc, char **argv);
 int agx_sandbox_list(const struct agx_cli *cli, int argc, char **argv);
 int agx_sandbox_get(const struct agx_cli *cli, int argc, char **argv);
 
-/* sandbox_change.c: requests that are accepted, and the wait for their end */
+/* sandbox_change.c: requests that are executed later, and the wait for them */
 int agx_sandbox_stop(const struct agx_cli *cli, int argc, char **argv);
 int agx_sandbox_resume(const struct agx_cli *cli, int argc, char **argv);
 int agx_sandbox_delete(const struct agx_cli *cli, int argc, char **argv);

@@ -1,7 +1,7 @@
 /*
  * sandbox_events.c: `agentix sandbox events`: of one sandbox (SubscribeSandboxEvents) or of all
- * (WatchEvents), and then also how far pulls of images are. A daemon that goes away in between is
- * waited for, and the events go on where they were.
+ * (WatchEvents), then with the progress of image pulls. If the daemon goes away, it waits for it
+ * and continues at the same position.
  */
 #include "base/clock.h"
 #include "base/limits.h"
@@ -20,7 +20,7 @@
 struct feed {
     const char *id;            /* NULL: all sandboxes */
     struct agx_pairs selector; /* all sandboxes */
-    uint64_t after;            /* sequence or position of the last that was seen */
+    uint64_t after;            /* sequence or position of the last event seen */
     bool after_given;
     bool follow, json;
     uint64_t last; /* without `follow`: the sandbox's newest event */
@@ -28,7 +28,7 @@ struct feed {
 
 enum { LINE_MAX_BYTES = 1 << 20 };
 
-/* "TIME  SANDBOX  SEQUENCE  TYPE  more", and what varies behind it. */
+/* "TIME  SANDBOX  SEQUENCE  TYPE", then details that depend on the type. */
 static int show_event(struct agx_buf *out, const struct agx_event_view *v)
 {
     const struct agx_event *e = &v->event;
@@ -50,7 +50,7 @@ static int show_event(struct agx_buf *out, const struct agx_event_view *v)
     return r;
 }
 
-/* As far as a line of an event goes: a pull is none, so it has no number, and the time is ours. */
+/* Formatted like an event. A pull is not an event: it has no number, and the time is ours. */
 static int show_pull(struct agx_buf *out, const struct agx_pull_view *v)
 {
     char time[AGX_SHOW_SIZE];
@@ -71,7 +71,7 @@ static int print_line(const struct agx_buf *line, struct agx_error **err)
     return 0;
 }
 
-/* Of one sandbox. */
+/* An event of one sandbox. */
 static int take_event(struct feed *f, struct agx_str message, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(LINE_MAX_BYTES);
@@ -89,7 +89,7 @@ static int take_event(struct feed *f, struct agx_str message, struct agx_error *
                    : print_line(&line, err);
 }
 
-/* Of all: an event, how far a pull is, or only where to go on. */
+/* For all sandboxes: an event, a pull's progress, or only a position. */
 static int take_watched(struct feed *f, struct agx_str message, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(LINE_MAX_BYTES);
@@ -115,14 +115,14 @@ static int take_watched(struct feed *f, struct agx_str message, struct agx_error
                    : print_line(&line, err);
 }
 
-/* 1 when it was the last that was asked for. */
+/* 1 after the last requested event. */
 static int take_one(struct feed *f, struct agx_str message, struct agx_error **err)
 {
     int r = f->id ? take_event(f, message, err) : take_watched(f, message, err);
 
     f->after_given = true;
     if (fflush(stdout) != 0)
-        return 1; /* nobody reads on */
+        return 1; /* our output was closed */
     return r < 0 ? r : f->id && !f->follow && f->after >= f->last;
 }
 
@@ -144,7 +144,7 @@ static int start(struct agx_ctl *ctl, const struct feed *f, struct agx_rpc_reply
                          ret_reply, err);
 }
 
-/* Until the last, or the connection is lost. A stream that ends by itself is at its end. */
+/* Reads until the last event or a lost connection. A stream that ends is complete. */
 static int read_events(struct agx_ctl *ctl, struct feed *f, struct agx_error **err)
 {
     struct agx_rpc_reply *reply = NULL;
@@ -216,9 +216,9 @@ static int parse(struct feed *f, const struct agx_cli *cli, int argc, char **arg
     f->id = a.words_len > 0 ? a.words[0] : NULL;
     f->after_given = after != NULL;
     if (after && !agx_parse_u64(agx_str_from(after), UINT64_MAX, &f->after))
-        return agx_cli_mistake(cli, "--after: '%s' is no number", after);
+        return agx_cli_mistake(cli, "--after: expected a number, got '%s'", after);
     if (f->id && f->selector.len > 0)
-        return agx_cli_mistake(cli, "it takes either an id or labels");
+        return agx_cli_mistake(cli, "expected either an id or labels");
     return AGX_EXIT_GOING;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-/* Everything but what is passed through on the way to READY. */
+/* All states except the transient ones before READY. */
 #define SETTLED                                                                                    \
     (AGX_WAIT_BIT(AGX_STATE_READY) | AGX_WAIT_BIT(AGX_STATE_FAILED) |                              \
      AGX_WAIT_BIT(AGX_STATE_STOPPED) | AGX_WAIT_BIT(AGX_STATE_DELETING) |                          \
@@ -20,8 +20,8 @@ static int not_ready(const struct agx_sandbox_view *v, struct agx_error **err)
 {
     if (v->state != AGX_STATE_FAILED)
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "sandbox '%s' is %s: somebody else wanted "
-                             "it so",
+                             "sandbox '%s' is %s: another client "
+                             "changed it",
                              v->id, agx_show_state(v->state));
     return agx_error_set(err, AGX_FAILED_PRECONDITION,
                          "sandbox '%s' failed: %s (%s); `agentix sandbox delete` removes it", v->id,
@@ -74,7 +74,7 @@ static int tell_warnings(const struct agx_words *warnings, struct agx_error **er
     return 0;
 }
 
-/* The id leads the way: whoever is interrupted while waiting has it already. */
+/* Prints the id first, so that it is known even if the wait is interrupted. */
 static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct agx_str reply,
                 struct agx_error **err)
 {

@@ -20,7 +20,7 @@
 
 enum { CELL_MAX = 1 << 20 };
 
-/* "Ready 2h": since when. */
+/* "Ready 2h": the state and its age. */
 static int show_status(struct agx_buf *out, const struct agx_sandbox_view *v, int64_t now)
 {
     char span[AGX_SHOW_SIZE];
@@ -71,7 +71,7 @@ struct listing {
     bool json;
 };
 
-/* One page, appended to `all`; its token goes into the request: NULL: it was the last. */
+/* Appends one page to `all` and sets the request's token to its own; NULL: the last page. */
 static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx_buf *all,
                      struct agx_error **err)
 {
@@ -93,7 +93,7 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
     return 0;
 }
 
-/* All pages: messages behind each other are one message whose lists are joined. */
+/* Reads all pages: concatenated messages are one message with joined lists. */
 static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf all = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
@@ -176,7 +176,7 @@ static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
     return r;
 }
 
-/* Of the sandbox, and of each companion with its name in front. */
+/* Usage of the sandbox and of each companion, prefixed with its name. */
 static int show_uses(struct agx_buf *out, const struct agx_use_view *v)
 {
     int r = agx_show_use(out, NULL, &v->use);

@@ -1,4 +1,4 @@
-/* show.c: values as people read them. */
+/* show.c: formats values for people. */
 #include "cli/show.h"
 
 #include "base/clock.h"
@@ -17,15 +17,15 @@ struct range {
     uint32_t first, last;
 };
 
-/* What a terminal obeys or does not show, beyond ASCII: C1, soft hyphen, marks of direction and
- * other characters of no width that only serve to deceive, separators, tags. */
+/* Characters beyond ASCII that a terminal interprets or does not show: C1, soft hyphen, direction
+ * marks and other zero-width characters that can deceive, separators, tags. */
 static const struct range unseen[] = {
     { 0x80, 0x9f },     { 0xad, 0xad },       { 0x61c, 0x61c },   { 0x180e, 0x180e },
     { 0x200b, 0x200f }, { 0x2028, 0x202e },   { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
     { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f },
 };
 
-/* The blocks that nearly all combining marks and wide characters are of: enough for a table. */
+/* The blocks of nearly all combining and wide characters: enough for a table. */
 static const struct range combining[] = {
     { 0x300, 0x36f },   { 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff },
     { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f },
@@ -45,7 +45,7 @@ static bool among(const struct range *ranges, size_t count, uint32_t c)
     return false;
 }
 
-/* Of a character that agx_utf8_sequence() found good. */
+/* The code point of a character that agx_utf8_sequence() accepted. */
 static uint32_t code_point(const char *p, size_t n)
 {
     uint32_t c = (uint8_t)p[0];
@@ -131,7 +131,7 @@ char *agx_show_time(int64_t wall_ns, char out[AGX_SHOW_SIZE])
     return out;
 }
 
-/* Columns for a name in a line that must not wrap: its end says most. */
+/* Columns for a name in a line that must not wrap; its end is the most specific. */
 #define NAME_COLUMNS 32
 #define BYTES_PER_MB 1e6
 
@@ -168,7 +168,7 @@ char *agx_show_bytes(uint64_t bytes, char out[AGX_SHOW_SIZE])
     return out;
 }
 
-/* "sha256:" and how much of what follows tells images apart, for people. */
+/* "sha256:" and the number of digits that identify an image to people. */
 #define ID_ALGORITHM "sha256:"
 enum { ID_DIGITS = 12 };
 

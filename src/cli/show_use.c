@@ -1,4 +1,4 @@
-/* show_use.c: figures with their units; those that are missing leave no trace. */
+/* show_use.c: prints figures with units; missing ones are left out. */
 #include "cli/show_use.h"
 
 #include "cli/show.h"
@@ -9,7 +9,7 @@
 
 enum { LINE_MAX_BYTES = 256, NS_PER_MS = 1000000, MS_PER_S = 1000 };
 
-/* How one figure stands in a line: a word before it, its unit, a word behind it. */
+/* The format of one figure: a word before it, its unit, a word after it. */
 struct figure {
     enum agx_use_figure which;
     const char *before;
@@ -19,7 +19,7 @@ struct figure {
 
 struct line {
     const char *name;
-    struct figure figures[4]; /* the first is there, or there is no line */
+    struct figure figures[4]; /* without the first there is no line */
     size_t n;
 };
 

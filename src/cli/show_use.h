@@ -1,4 +1,4 @@
-/* show_use.h: what a sandbox uses, as lines for people. */
+/* show_use.h: prints a sandbox's resource usage for people. */
 #ifndef AGX_CLI_SHOW_USE_H
 #define AGX_CLI_SHOW_USE_H
 
@@ -6,7 +6,7 @@
 #include "core/use.h"
 
 /*
- * Appends a line for each sort of use that something is known of:
+ * Appends a line for each kind of usage that is known:
  *
  *     cpu=1.500s
  *     memory=64.0 MB of 512.0 MB, peak 80.0 MB
@@ -15,7 +15,7 @@
  *     disk=20.5 kB of 1.0 GB
  *     network=4.5 kB received (12 packets), 700 B sent (9 packets)
  *
- * Those of a companion have its name in front: "cache.cpu=1.500s"; NULL: the sandbox itself.
+ * Lines of a companion begin with its name: "cache.cpu=1.500s"; NULL: the sandbox itself.
  */
 int agx_show_use(struct agx_buf *out, const char *companion,
                  const struct agx_use *use) AGX_MUST_CHECK;

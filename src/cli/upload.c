@@ -1,4 +1,4 @@
-/* upload.c: a client's stream, and what may come in between. */
+/* upload.c: an import's client stream. */
 #include "cli/upload.h"
 
 #include "base/fd.h"
@@ -36,7 +36,7 @@ static void note(struct agx_upload *u)
         agx_progress_note(u->progress, agx_buf_peek(&line));
 }
 
-/* Looks at what came. AGX_RPC_NOTHING_YET, or 1 with the answer; the end without one is an error.
+/* Checks for an answer. AGX_RPC_NOTHING_YET, or 1 with the answer; an end without one is an error.
  */
 static int look(struct agx_upload *u, struct agx_str *ret_answer, struct agx_error **err)
 {
@@ -47,8 +47,8 @@ static int look(struct agx_upload *u, struct agx_str *ret_answer, struct agx_err
     return r < 0 ? agx_ctl_explain(u->ctl, r, agx_rpc_reply_peek_details(u->reply), err) : r;
 }
 
-/* Waits for the daemon, a signal, or something to read at `fd` (-1: for that not). 1: that is
- * there; 0: something else was. */
+/* Waits for the daemon, a signal, or input at `fd` (-1: no input). 1: there is input; 0: another
+ * event. */
 static int wait_some(struct agx_upload *u, int fd, struct agx_error **err)
 {
     struct pollfd fds[] = {
@@ -66,7 +66,7 @@ static int wait_some(struct agx_upload *u, int fd, struct agx_error **err)
     return fds[2].revents != 0;
 }
 
-/* Before the end there is nothing to answer. */
+/* An answer before the end is an error. */
 static int check(struct agx_upload *u, struct agx_error **err)
 {
     struct agx_str answer;
@@ -114,7 +114,7 @@ int agx_upload_wait(struct agx_upload *u, int fd, struct agx_error **err)
     return r < 0 ? r : 0;
 }
 
-/* The answer is in `answer`: the end of the call follows. */
+/* After the answer: waits for the end of the call. */
 static int finish(struct agx_upload *u, struct agx_error **err)
 {
     struct agx_str message;

@@ -9,7 +9,7 @@
 
 #include "base/banned.h"
 
-/* What is left of the time; 0: it is up. */
+/* The remaining time; 0: it is up. */
 static int64_t left_ns(const struct agx_wait *w, const struct agx_progress *p)
 {
     uint64_t passed = agx_progress_ns(p);
@@ -42,8 +42,8 @@ static int too_late(const struct agx_wait *w, const struct agx_sandbox_view *v,
                          agx_duration_format(w->timeout_ns, time), w->id, agx_show_state(v->state));
 }
 
-/* Pulls of its images, for people who look on. NULL: they are not told; the wait is not less good.
- */
+/* Watches the pulls of its images, to show them. NULL: they cannot be shown; the wait works without
+ * them. */
 static struct agx_rpc_reply *watch_pulls(struct agx_ctl *ctl, const struct agx_wait *w,
                                          const struct agx_progress *p)
 {
@@ -70,7 +70,7 @@ static void note_pull(struct agx_progress *p, struct agx_str message)
     agx_pull_view_done(&v);
 }
 
-/* Time passed: takes what came of pulls. A stream that ended is closed. */
+/* On each tick: reads the progress of pulls. Closes a stream that ended. */
 static void tick(struct agx_progress *p, struct agx_rpc_reply **pulls)
 {
     struct agx_str message;
@@ -83,7 +83,7 @@ static void tick(struct agx_progress *p, struct agx_rpc_reply **pulls)
     agx_progress_tick(p);
 }
 
-/* One try: until the answer, or the connection is lost. */
+/* One attempt: until the answer, or a lost connection. */
 static int try(struct agx_ctl *ctl, const struct agx_wait *w, struct agx_progress *p,
                struct agx_sandbox_view *ret_view, struct agx_error **err)
 {

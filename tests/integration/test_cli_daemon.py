@@ -15,7 +15,7 @@ from agxtest.server import wait_for
 from cli_fixtures import fixture_cli, fixture_fake, fixture_installed  # noqa: F401
 
 TIMEOUT_S = 60
-STARTED = re.compile(r"agentix: started the daemon \(pid (\d+)\); `agentix daemon stop` ends it\n")
+STARTED = re.compile(r"agentix: started the daemon \(pid (\d+)\); `agentix daemon stop` stops it\n")
 
 
 def test_daemon_is_started_once_it_is_needed_and_said_so(installed):
@@ -78,14 +78,17 @@ def test_start_and_stop(installed):
     pid = int(STARTED.match(done.stderr).group(1))
     assert (done.returncode, done.stdout) == (0, "")
     done = installed.run("daemon", "start")
-    assert (done.returncode, done.stderr) == (0, f"agentix: a daemon runs already (pid {pid})\n")
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"agentix: a daemon is already running (pid {pid})\n",
+    )
     done = installed.run("daemon", "stop")
     assert done.returncode == 0 and "Daemon stopped in " in done.stderr
     assert installed.daemons() == []
     done = installed.run("daemon", "stop")
     assert (done.returncode, done.stderr) == (
         0,
-        f"agentix: no daemon runs at '{installed.cli.socket}'\n",
+        f"agentix: no daemon is running at '{installed.cli.socket}'\n",
     )
 
 
@@ -103,7 +106,7 @@ def test_stop_of_one_that_does_not_end_says_so(installed):
     os.kill(pid, signal.SIGSTOP)
     done = installed.run("daemon", "stop")
     os.kill(pid, signal.SIGCONT)
-    assert done.returncode == 1 and f"(pid {pid}) was told to stop and does not" in done.stderr
+    assert done.returncode == 1 and f"(pid {pid}) does not stop" in done.stderr
 
 
 def test_stop_leaves_alone_who_is_no_daemon(cli, fake):
@@ -154,7 +157,7 @@ def test_version_is_that_of_both(cli, fake):
 def test_logs_are_the_end_of_the_file(cli):
     log = cli.top / "data" / "agentix" / "agentixd.log"
     done = cli.run("daemon", "logs")
-    assert done.returncode == 1 and f"there is no '{log}'" in done.stderr
+    assert done.returncode == 1 and f"'{log}' does not exist" in done.stderr
     log.parent.mkdir(parents=True)
     lines = [f"line {i} {'x' * 50}\n" for i in range(5000)]
     log.write_text("".join(lines))
@@ -231,4 +234,4 @@ def test_backup_that_is_interrupted_leaves_nothing(cli, fake, tmp_path, signo):
     status, out, err = interrupt(process, signo)
     over.set()
     assert (status, out, list(tmp_path.iterdir())) == (128 + signo, "", [])
-    assert err == f"agentix: interrupted: there is no '{tmp_path / 'copy.mdb'}'\n"
+    assert err == f"agentix: interrupted: '{tmp_path / 'copy.mdb'}' was not written\n"

@@ -343,7 +343,7 @@ def test_run_goes_on_where_it_was_when_the_daemon_comes_back(cli, fake, command)
     fake.stop()
     command.write(b"two\n")
     went = process.stderr.readline()
-    assert went == "agentix: the daemon went away; waiting for it to come back\n"
+    assert went == "agentix: lost the connection to the daemon; waiting for it to return\n"
     fake.start()
     assert process.stdout.readline() == "two\n"
     command.write(b"three\n")
@@ -426,7 +426,7 @@ def test_get_and_list_and_cancel(cli, fake, command):
     assert (done.returncode, done.stderr, command.cancelled.is_set()) == (0, "", True)
     command.end(FAILED, exit_code=3, error="broke")
     done = cli.run("exec", "cancel", "exec-1")
-    assert (done.returncode, done.stderr) == (0, "The command has ended already.\n")
+    assert (done.returncode, done.stderr) == (0, "The command has already ended.\n")
     lines = cli.run("exec", "get", "exec-1").stdout.splitlines()
     assert lines[-2:] == ["exit_code=3", "error=broke"]
     assert json.loads(cli.run("exec", "get", "exec-1", "--json").stdout)["exec"]["exit_code"] == 3
@@ -442,7 +442,7 @@ def test_unknown_exec_says_where_to_look(cli, fake):
         done = cli.run("exec", word, "x")
         assert done.returncode == 1
         assert (
-            done.stderr == "agentix: exec x not found; `agentix exec list` shows those that run\n"
+            done.stderr == "agentix: exec x not found; `agentix exec list` shows the running ones\n"
         )
 
 

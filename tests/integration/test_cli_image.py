@@ -127,7 +127,7 @@ def test_an_image_that_is_not_there_says_where_to_look(cli, fake, command, metho
     done = cli.run("image", command, "x")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "agentix: there is no image 'x'; `agentix image list` shows those that there are\n"
+        "agentix: there is no image 'x'; `agentix image list` shows the existing ones\n"
     )
 
 

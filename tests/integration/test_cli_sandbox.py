@@ -423,7 +423,9 @@ def test_events_of_all_go_on_where_they_were_when_the_daemon_comes_back(cli, fak
     follower = cli.start("sandbox", "events", "--label", "a=b")
     assert "  11  SANDBOX_READY" in follower.stdout.readline()
     fake.stop()
-    assert "the daemon went away; waiting for it to come back" in follower.stderr.readline()
+    assert (
+        "lost the connection to the daemon; waiting for it to return" in follower.stderr.readline()
+    )
     fake.start()
     assert "  12  SANDBOX_READY" in follower.stdout.readline()
     assert interrupt(follower)[0] == -2
@@ -470,7 +472,7 @@ def test_wait_goes_on_when_the_daemon_comes_back(cli, fake):
     assert began.wait(TIMEOUT_S)
     assert process.stderr.readline() == "Waiting for sandbox box-1...\n"
     fake.stop()
-    assert "the daemon went away" in process.stderr.readline()
+    assert "lost the connection to the daemon" in process.stderr.readline()
     answer_wait(fake, READY)
     fake.start()
     out, err = process.communicate(timeout=TIMEOUT_S)
@@ -484,7 +486,7 @@ def test_unknown_id_says_where_to_look(cli, fake, word):
     done = cli.run("sandbox", word, "none")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == (
-        "agentix: sandbox none not found; `agentix sandbox list` shows those that there are"
+        "agentix: sandbox none not found; `agentix sandbox list` shows the existing ones"
     )
 
 
@@ -512,7 +514,7 @@ def test_message_of_the_daemon_is_shown_without_what_a_terminal_obeys(cli, fake)
 
 def test_daemon_of_another_version_is_named(cli, fake):
     done = cli.run("sandbox", "wait", "box-1")
-    assert done.returncode == 1 and "the daemon is of another version" in done.stderr
+    assert done.returncode == 1 and "the daemon has another version" in done.stderr
 
 
 def test_without_a_daemon_it_says_what_to_do(cli):
@@ -556,11 +558,14 @@ def test_socket_of_another_user_is_named(cli):
         process = cli.start("sandbox", "list", cwd="/", **nobody)
         _, err = process.communicate(timeout=TIMEOUT_S)
     cli.socket.parent.chmod(0o700)
-    assert process.returncode == 1 and "another user's" in err
+    assert process.returncode == 1 and "belongs to another user" in err
 
 
 def test_places_that_are_none(cli):
-    for value, says in (("relative", "no absolute path"), ("/" + "x" * 200, "longer than")):
+    for value, says in (
+        ("relative", "not an absolute path"),
+        ("/" + "x" * 200, "too long for a socket"),
+    ):
         done = cli.run("sandbox", "list", env=cli.env(AGENTIX_SOCKET=value))
         assert done.returncode == 1 and says in done.stderr
 

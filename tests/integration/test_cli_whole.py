@@ -41,7 +41,7 @@ def test_life_of_a_sandbox(installed):
     assert len(installed.run("sandbox", "list").stdout.splitlines()) == 1
     assert "Deleted" in installed.run("sandbox", "list", "--include-deleted").stdout
     done = installed.run("sandbox", "create", "--image", "i", "--sandbox-id", "box-1")
-    assert done.returncode == 1 and "none can be used twice" in done.stderr
+    assert done.returncode == 1 and "an id can be used only once" in done.stderr
     events = installed.run("sandbox", "events", "box-1", "--json").stdout.splitlines()
     assert [json.loads(line)["sequence"] for line in events] == [
         str(number) for number in range(1, len(events) + 1)
@@ -149,7 +149,7 @@ def test_detached_command_is_followed_and_cancelled(installed, box):
     follower.communicate()
     assert "state=Cancelled" in installed.run("exec", "get", "exec-1").stdout
     done = installed.run("exec", "cancel", "exec-1")
-    assert (done.returncode, done.stderr) == (0, "The command has ended already.\n")
+    assert (done.returncode, done.stderr) == (0, "The command has already ended.\n")
     assert installed.run("exec", "logs", "exec-1", "--offset", "1").stdout == "ne\n"
 
 
@@ -160,7 +160,7 @@ def test_command_goes_on_while_the_daemon_is_killed_and_started_again(installed,
     [pid] = installed.daemons()
     os.kill(pid, signal.SIGKILL)
     assert process.stderr.readline() == (
-        "agentix: the daemon went away; waiting for it to come back\n"
+        "agentix: lost the connection to the daemon; waiting for it to return\n"
     )
     assert installed.run("daemon", "start").returncode == 0
     out, err = process.communicate(timeout=TIMEOUT_S)
@@ -210,7 +210,7 @@ def test_stopped_daemon_is_not_started_by_one_who_waits(installed, box):
     wait_for(lambda: connections(installed) == 1, "it waits")
     assert installed.run("daemon", "stop").returncode == 0
     _, err = waiting.communicate(timeout=TIMEOUT_S)
-    assert waiting.returncode == 1 and "the daemon went away" in err
+    assert waiting.returncode == 1 and "lost the connection to the daemon" in err
     assert installed.daemons() == []
 
 
