@@ -12,7 +12,7 @@
 
 enum {
     READ_BYTES = 16384,
-    READS_AT_ONCE = 64, /* for what a process left behind: more than a pipe holds */
+    READS_AT_ONCE = 64, /* enough to read all that a full pipe holds */
     READS_A_TURN = 4,   /* a flood of output leaves time for calls */
 };
 
@@ -39,7 +39,7 @@ static void take(struct agx_capture *c, struct agx_str in)
         size_t now = AGX_MIN(n, room);
 
         if (agx_buf_append(&c->held, (struct agx_str){ in.ptr, now }) < 0)
-            abort(); /* its maximum is the longest line */
+            abort(); /* cannot happen: its maximum is the longest line */
         if (now < n) {
             give(c);
             in = agx_str_skip(in, now);
@@ -124,7 +124,7 @@ static void on_poll_closed(uv_handle_t *h)
     free(c);
 }
 
-/* Bounded: somebody may still be writing as fast as we read. */
+/* Bounded: another process may write as fast as we read. */
 void agx_capture_read(struct agx_capture *c)
 {
     for (int i = 0; i < READS_AT_ONCE && read_some(c); i++)

@@ -1,4 +1,4 @@
-/* eio_internal.h: what eio_server.c (requests), eio_session.c and eio_link.c (WebSockets) share. */
+/* eio_internal.h: shared by eio_server.c (requests), eio_session.c and eio_link.c (WebSockets). */
 #ifndef AGX_RUNTIME_EIO_INTERNAL_H
 #define AGX_RUNTIME_EIO_INTERNAL_H
 
@@ -16,23 +16,23 @@ struct agx_eio_server {
     const struct agx_eio_server_ops *ops;
     void *user;
     struct agx_map sessions; /* by sid */
-    size_t n_alive;          /* sessions and links whose memory is not freed yet */
+    size_t n_alive;          /* sessions and links not yet freed */
     size_t kept;             /* the links' `kept`; at most config.kept_max */
     bool closing;
 };
 
-/* A WebSocket: of its session from the start, or one that may become so. */
+/* A WebSocket: carries a session from the start, or after an upgrade. */
 enum link_state {
     LINK_PROBE,   /* waits for "2probe" */
     LINK_UPGRADE, /* waits for "5" */
     LINK_ACTIVE,  /* carries the session */
-    LINK_ENDED,   /* its close frame is sent or the connection is gone; session is NULL */
+    LINK_ENDED,   /* its close frame is sent or the connection is closed; session is NULL */
 };
 
 struct eio_link {
     struct agx_eio_server *server;
     struct agx_conn *conn;
-    struct agx_eio_session *session; /* NULL: it has ended, or left this link */
+    struct agx_eio_session *session; /* NULL: the session ended or left this link */
     enum link_state state;
     bool paused;
     struct agx_ws ws;
@@ -45,7 +45,7 @@ struct eio_unit {
     struct agx_eio_packet packets[2];
     size_t n;
     size_t bytes;
-    char data[]; /* what the packets point into */
+    char data[]; /* the packets point into this */
 };
 
 struct agx_eio_session {
@@ -57,10 +57,10 @@ struct agx_eio_session {
     bool announced; /* open() was called, so close() must be */
     bool paused;
     bool awaiting_pong;
-    bool spoke;               /* a message came */
-    bool last_look;           /* none came in time: what is on its way to be read is waited for */
-    uint64_t silent_until_ms; /* loop time: until then it may be without one */
-    bool heard; /* bytes came since the last look: a pong may be stuck behind a long message */
+    bool spoke;               /* a message was received */
+    bool last_look;           /* no message in time: last wait for unread input */
+    uint64_t silent_until_ms; /* loop time: deadline of the first message */
+    bool heard; /* bytes came since the last check: a pong may be queued behind a long message */
     bool was_slow;
     const char *reason;
     struct eio_link *link;     /* a WebSocket, active or on its way; NULL: none */
@@ -70,12 +70,12 @@ struct agx_eio_session {
     size_t queued;             /* their bytes */
     size_t message_max;        /* what the client may send in one message or polling request */
     uv_timer_t ping;
-    uv_timer_t answer; /* 0 ms: the end of the turn, so that one GET takes all that it can */
+    uv_timer_t answer; /* 0 ms: at the turn's end, so that one GET takes all packets */
     unsigned n_open;   /* handles */
 };
 
 /* server: */
-void agx_eio_server_released(struct agx_eio_server *sv); /* one of n_alive is gone */
+void agx_eio_server_released(struct agx_eio_server *sv); /* decrements n_alive */
 void agx_eio_answer(struct agx_exchange *x, unsigned status, struct agx_str type,
                     struct agx_str body);
 
@@ -88,17 +88,17 @@ int agx_eio_session_hello(const struct agx_eio_session *s, bool upgrade,
                           struct agx_buf *out) AGX_MUST_CHECK;
 void agx_eio_session_receive(struct agx_eio_session *s, const struct agx_eio_packet *p);
 void agx_eio_session_set_get(struct agx_eio_session *s, struct agx_exchange *x);
-/* For a session that is leaving: hands out what is left and ends it. */
+/* For a leaving session: delivers its last packets and ends it. */
 void agx_eio_session_last_words(struct agx_eio_session *s, struct agx_exchange *x);
 /* Ends a session that is leaving. */
 void agx_eio_session_finish(struct agx_eio_session *s);
-/* Its link is active now: what was queued goes there. */
+/* Its link is active now: sends queued packets there. */
 void agx_eio_session_upgraded(struct agx_eio_session *s);
 /* An active link is empty again after it was slow. */
 void agx_eio_session_drained(struct agx_eio_session *s);
 
-/* link: takes the exchange's connection over; `s` and the state it begins in. NULL: no memory, and
- * the exchange is still the caller's. */
+/* link: takes over the exchange's connection, for `s`, in the given state. NULL: no memory; the
+ * exchange still belongs to the caller. */
 struct eio_link *agx_eio_link_new(struct agx_eio_session *s, struct agx_exchange *x,
                                   struct agx_str key, enum link_state state);
 int agx_eio_link_send(struct eio_link *l, const struct agx_eio_packet *packet,

@@ -1,4 +1,4 @@
-/* eio_link.c: a WebSocket that carries an Engine.IO session, or will. */
+/* eio_link.c: a WebSocket that carries an Engine.IO session, or will after an upgrade. */
 #include "runtime/eio_internal.h"
 
 #include "codec/ws_handshake.h"
@@ -24,7 +24,7 @@ void agx_eio_link_close(struct eio_link *l, unsigned code, const char *reason)
         agx_conn_close(l->conn);
 }
 
-/* Ends the link, and with an active one its session. */
+/* Ends the link; an active link ends its session too. */
 static void end(struct eio_link *l, unsigned code, const char *reason)
 {
     struct agx_eio_session *s = l->state == LINK_ACTIVE ? l->session : NULL;
@@ -67,7 +67,7 @@ int agx_eio_link_send(struct eio_link *l, const struct agx_eio_packet *packet,
 
     for (size_t i = 0; i < n_parts; i++)
         total += parts[i].len;
-    /* All the room first, so that nothing is sent where not all is. */
+    /* Reserves all the room first, so that either everything is sent or nothing. */
     r = agx_buf_reserve(out, 2 * AGX_WS_HEADER_MAX + 1 + packet->data.len + total);
     if (r == 0)
         r = append_packet(out, packet);
@@ -84,7 +84,7 @@ static void send_or_end(struct eio_link *l, enum agx_eio_type type, struct agx_s
         end(l, AGX_WS_INTERNAL, "no memory");
 }
 
-/* The two packets that try the WebSocket out. Anything else, and polling goes on without it. */
+/* The two packets that probe the WebSocket. After anything else, polling continues without it. */
 static void on_upgrade_packet(struct eio_link *l, const struct agx_eio_packet *p)
 {
     struct agx_eio_session *s = l->session;
@@ -93,7 +93,7 @@ static void on_upgrade_packet(struct eio_link *l, const struct agx_eio_packet *p
         l->state = LINK_UPGRADE;
         send_or_end(l, AGX_EIO_PONG, AGX_EIO_PROBE);
         if (s->get)
-            agx_eio_session_set_get(s, NULL); /* a waiting GET would hold the client back */
+            agx_eio_session_set_get(s, NULL); /* a waiting GET would delay the client */
     } else if (l->state == LINK_UPGRADE && p->type == AGX_EIO_UPGRADE) {
         l->state = LINK_ACTIVE;
         agx_conn_deadline(l->conn, 0);
@@ -134,8 +134,8 @@ static void on_event(struct eio_link *l, const struct agx_ws_event *e)
     }
 }
 
-/* What the reader keeps for its next large message counts for the server; past what that may keep,
- * it is given back. A message that is under way is no such memory. */
+/* The reader's buffer for its next large message counts against the server's limit; past the limit
+ * it is freed. The buffer of a message being received does not count. */
 static void count_kept(struct eio_link *l)
 {
     struct agx_eio_server *sv = l->server;

@@ -1,6 +1,6 @@
 /*
- * eio_server.c: the requests of Engine.IO. The bodies of its errors are those that the peer's
- * server sends: JSON strings as text/plain.
+ * eio_server.c: Engine.IO requests. The bodies of its errors are the same as those of the peer's
+ * server: JSON strings as text/plain.
  */
 #include "runtime/eio_server.h"
 
@@ -135,7 +135,7 @@ static void open_websocket(struct agx_eio_session *s, struct agx_exchange *x, st
     if (!s->link || hello.data.len == 0 || agx_eio_link_send(s->link, &hello, NULL, 0) < 0)
         agx_eio_session_close(s, AGX_WS_INTERNAL, "no memory");
     else
-        agx_eio_session_upgraded(s); /* what open() has sent */
+        agx_eio_session_upgraded(s); /* sends what open() queued */
 }
 
 static void handle_connect(struct agx_eio_server *sv, struct agx_exchange *x, bool websocket)
@@ -165,7 +165,7 @@ static void handle_get(struct agx_eio_session *s, struct agx_exchange *x, bool w
     if (agx_eio_session_on_websocket(s)) {
         answer_bad(x, AGX_STR("Unexpected HTTP request"), AGX_STR(""));
     } else if (agx_ws_is_upgrade(&x->head, &key)) {
-        if (s->link) /* a second try: the first has failed in the client's eyes */
+        if (s->link) /* a second attempt: for the client the first has failed */
             agx_eio_link_close(s->link, AGX_WS_NORMAL, "another upgrade began");
         s->link = agx_eio_link_new(s, x, key, LINK_PROBE);
         if (!s->link)
@@ -180,8 +180,7 @@ static void handle_get(struct agx_eio_session *s, struct agx_exchange *x, bool w
 /* False when the body is malformed. */
 static bool receive_body(struct agx_eio_session *s, struct agx_str body)
 {
-    /* The limit in packets is the client's, for what it gets; what it sends is bounded by its
-     * bytes. */
+    /* The limit in packets is for what the client receives; what it sends is limited in bytes. */
     struct agx_eio_limits limits = { SIZE_MAX, s->server->config.message_max };
     struct agx_eio_reader rd;
     struct agx_eio_packet p;
@@ -204,7 +203,7 @@ static void handle_post(struct agx_eio_session *s, struct agx_exchange *x)
         answer_bad_request(x);
     } else if (s->paused && !s->ended && !s->post) {
         x->user = s;
-        s->post = x; /* the answer is what lets the client send more */
+        s->post = x; /* the client sends more after the answer */
     } else {
         agx_eio_answer(x, 200, AGX_STR("text/plain"), AGX_STR("OK"));
     }

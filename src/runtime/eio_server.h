@@ -1,9 +1,9 @@
 /*
- * eio_server.h: Engine.IO v4 sessions, over long polling and WebSocket, with the upgrade from one
- * to the other.
+ * eio_server.h: Engine.IO v4 sessions, over long polling and WebSocket, with the upgrade from the
+ * first to the second.
  *
- * It answers the requests that its owner hands to it, and tells the owner of sessions and their
- * messages. Who may connect is the owner's business: it looks before it hands a request over.
+ * It answers requests that its owner passes on, and reports sessions and their messages to the
+ * owner. The owner decides who may connect, before it passes a request on.
  */
 #ifndef AGX_RUNTIME_EIO_SERVER_H
 #define AGX_RUNTIME_EIO_SERVER_H
@@ -19,10 +19,9 @@ struct agx_eio_server_config {
     uint32_t ping_interval_ms, ping_timeout_ms;
     size_t message_max; /* bytes of one message or one polling request */
     size_t queue_max;   /* bytes that wait for one polling client; more is refused */
-    size_t queue_high;  /* from here on it counts as slow: see `drained` */
+    size_t queue_high;  /* with more queued it counts as slow: see `drained` */
     size_t sessions_max;
-    size_t
-        kept_max; /* bytes that idle WebSockets keep for their next large message, all together */
+    size_t kept_max;     /* total bytes that idle WebSockets keep for their next large message */
     uint64_t upgrade_ms; /* how long an upgrade may take */
     uint64_t first_ms;   /* how long a client may take to send its first message */
 };
@@ -36,14 +35,13 @@ struct agx_eio_server_config {
     }
 
 struct agx_eio_server_ops {
-    /* A client has come. `x` is its first request: valid in this call only. */
+    /* A new session. `x` is its first request, valid only in this call. */
     void (*open)(void *user, struct agx_eio_session *s, const struct agx_exchange *x);
-    /* One message packet. Its data are valid in this call only, and may be changed by nobody. */
+    /* One message packet. Its data are valid only in this call, and must not be modified. */
     void (*message)(void *user, struct agx_eio_session *s, const struct agx_eio_packet *p);
-    /* After more than the high mark had been waiting, all is sent. */
+    /* All is sent, after more than queue_high had been waiting. */
     void (*drained)(void *user, struct agx_eio_session *s);
-    /* The session has ended, for that reason; the pointer is dead afterwards. Once for each open.
-     */
+    /* The session has ended for that reason; the pointer is invalid afterwards. Once per open. */
     void (*close)(void *user, struct agx_eio_session *s, const char *reason);
 };
 
@@ -53,10 +51,10 @@ int agx_eio_server_open(struct agx_loop *l, const struct agx_eio_server_config *
 /* Ends every session; close() of each follows, and then the memory goes. Accepts NULL. */
 struct agx_eio_server *agx_eio_server_close(struct agx_eio_server *sv);
 
-/* Takes a request to the Engine.IO path, and answers it now or later. For the owner's http ops. */
+/* Takes a request to the Engine.IO path and answers it now or later. For the owner's http ops. */
 void agx_eio_server_request(struct agx_eio_server *sv, struct agx_exchange *x);
 void agx_eio_server_oversize(struct agx_eio_server *sv, struct agx_exchange *x);
-/* Of an exchange that was handed over and not answered yet. */
+/* The client of an unanswered exchange has gone. */
 void agx_eio_server_gone(struct agx_eio_server *sv, struct agx_exchange *x);
 
 /* Borrowed; lives as long as the session. */
@@ -64,24 +62,24 @@ const char *agx_eio_session_peek_sid(const struct agx_eio_session *s);
 /* The session that a request names; NULL: none. */
 struct agx_eio_session *agx_eio_server_find(const struct agx_eio_server *sv,
                                             const struct agx_http_head *head);
-/* The largest message that the client may send; at first the server's. Requests over polling are
- * the owner's to check, for it sees their heads. */
+/* The largest message that the client may send; initially the server's. The owner must check
+ * polling requests itself, because it sees their heads. */
 void agx_eio_session_limit(struct agx_eio_session *s, size_t message_max);
 void agx_eio_session_set_user(struct agx_eio_session *s, void *user);
 void *agx_eio_session_user(const struct agx_eio_session *s);
 
 /*
- * Sends a text message and, after it and never apart from it, a binary one that is given in parts
- * (none: n_parts 0). Copies them. -AGX_RESOURCE_EXHAUSTED when too much is waiting,
- * -AGX_UNAVAILABLE when the session has ended; nothing is sent then.
+ * Sends a text message, directly followed by a binary one given in parts (n_parts 0: none). Copies
+ * them. -AGX_RESOURCE_EXHAUSTED when too much is waiting, -AGX_UNAVAILABLE when the session has
+ * ended; nothing is sent then.
  */
 int agx_eio_session_send(struct agx_eio_session *s, struct agx_str text,
                          const struct agx_str *parts, size_t n_parts) AGX_MUST_CHECK;
 /* Bytes that wait to be sent. */
 size_t agx_eio_session_queued(const struct agx_eio_session *s);
 
-/* No message() until resume, but for the rest of a polling request: the client has to wait. It is
- * not dropped for the pongs that we do not read meanwhile. */
+/* Stops message() until resume, except for the rest of a polling request: the client has to wait.
+ * Meanwhile missing pongs do not end the session. */
 void agx_eio_session_pause(struct agx_eio_session *s);
 void agx_eio_session_resume(struct agx_eio_session *s);
 

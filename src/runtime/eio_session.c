@@ -6,9 +6,9 @@
  * Invariants:
  *  (1) a unit (text and attachment) is queued whole, and answered or sent whole, in order;
  *  (2) while the link is not active, everything waits in the queue, and a polling client gets it;
- *  (3) an ended session has no exchange and no link, and takes nothing more to send. Its memory
- * goes with its last timer, after close(). It is out of the map, unless it is leaving: then a
- *      polling client may still fetch, for a short time, what was sent before the end.
+ *  (3) an ended session has no exchange and no link, and accepts nothing to send. Its memory is
+ *      freed with its last timer, after close(). It is not in the map, unless it is leaving: then a
+ *      polling client may fetch its last packets for a short time.
  */
 #include "runtime/eio_internal.h"
 
@@ -26,7 +26,7 @@ static void arm_ping(struct agx_eio_session *s, uint64_t ms)
     (void)uv_timer_start(&s->ping, on_ping_timer, ms, 0);
 }
 
-/* 15 random bytes, in the letters that may stand in a URL as they are. */
+/* 15 random bytes, encoded in characters that need no escaping in a URL. */
 static int make_sid(char ret_sid[SID_LEN + 1], struct agx_error **err)
 {
     uint8_t bytes[15];
@@ -142,7 +142,7 @@ static void answer_get(struct agx_eio_session *s, struct agx_str body)
     agx_eio_answer(x, 200, AGX_STR("text/plain; charset=UTF-8"), body);
 }
 
-/* As many units as one body may hold; after the last ones of an ended session the close packet. */
+/* Sends as many units as fit; after the last ones of an ended session the close packet. */
 static void answer_get_from_queue(struct agx_eio_session *s)
 {
     static const struct agx_eio_packet close = { AGX_EIO_CLOSE, false, { "", 0 } };
@@ -207,7 +207,7 @@ void agx_eio_session_upgraded(struct agx_eio_session *s)
 
 void agx_eio_session_drained(struct agx_eio_session *s)
 {
-    /* The link keeps its own mark; was_slow is the queue's. */
+    /* was_slow belongs to the queue; the link has its own. */
     if (!agx_eio_session_on_websocket(s) && !s->was_slow)
         return;
     s->was_slow = false;
@@ -245,7 +245,7 @@ size_t agx_eio_session_queued(const struct agx_eio_session *s)
     return agx_eio_session_on_websocket(s) ? agx_conn_queued(s->link->conn) : s->queued;
 }
 
-/* Sessions are few: who only holds them keeps others out. True: it is dealt with. */
+/* Ends a session without a first message, since sessions are limited. True: handled. */
 static bool end_silent(struct agx_eio_session *s)
 {
     if (s->spoke || uv_now(agx_loop_uv(s->server->loop)) < s->silent_until_ms)
@@ -303,7 +303,7 @@ void agx_eio_session_receive(struct agx_eio_session *s, const struct agx_eio_pac
     case AGX_EIO_PING:
     case AGX_EIO_UPGRADE:
     case AGX_EIO_NOOP:
-        break; /* without a meaning here; the peer's server ignores them too */
+        break; /* meaningless here; the peer's server ignores them too */
     }
 }
 

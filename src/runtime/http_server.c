@@ -3,8 +3,8 @@
  *
  *     HEAD --head--> BODY --all of it--> WAIT --answer--> HEAD ...
  *
- * A `link` is one connection; its exchange is used again for every request. Pipelined requests wait
- * in the connection's buffer until the answer before theirs is written.
+ * A `link` is one connection; its exchange is reused for every request. Pipelined requests wait
+ * in the connection's buffer until the previous answer is written.
  */
 #include "runtime/http_server.h"
 
@@ -18,7 +18,7 @@ enum link_state {
     LINK_HEAD,
     LINK_BODY,
     LINK_WAIT,
-    LINK_ENDED, /* the last answer is written, or the connection was taken over */
+    LINK_ENDED, /* the last answer was written, or the connection was taken over */
 };
 
 struct link {
@@ -26,9 +26,9 @@ struct link {
     struct agx_http_server *server;
     struct agx_conn *conn; /* NULL: taken over */
     enum link_state state;
-    bool in_data; /* data() runs: it frees the link when the connection was taken over */
+    bool in_data; /* inside data(), which frees a link that was taken over */
     struct agx_http http;
-    struct agx_buf head_bytes; /* what x.head points into */
+    struct agx_buf head_bytes; /* x.head points into this */
     struct agx_buf body;
     struct agx_list_node node;
 };
@@ -64,7 +64,7 @@ static void link_free(struct link *l)
     server_released(s);
 }
 
-/* A cache must not give one page's answer to another. */
+/* A cache must not serve one origin's answer to another. */
 static int write_readable_by(struct agx_buf *out, struct agx_str origin)
 {
     int r = agx_http_write_header(out, AGX_STR("Access-Control-Allow-Origin"), origin);
@@ -146,7 +146,7 @@ struct agx_conn *agx_exchange_take_conn(struct agx_exchange *x, const struct agx
     return c;
 }
 
-/* The reader refused what came: one answer, and the end. */
+/* The parser refused the input: sends one answer and ends. */
 static void refuse(struct link *l, struct agx_error **err)
 {
     const struct agx_http_server_ops *ops = l->server->ops;
@@ -193,7 +193,7 @@ static size_t read_head(struct link *l, struct agx_str in)
         refuse(l, &err);
         return in.len;
     }
-    /* Again from bytes of our own, for the connection's buffer goes on to other uses. */
+    /* Parse again from our own copy, because the connection's buffer is reused. */
     agx_buf_clear(&l->head_bytes);
     if (agx_buf_append(&l->head_bytes, (struct agx_str){ in.ptr, used }) < 0 ||
         agx_http_read_head(&l->http, agx_buf_peek(&l->head_bytes), &used, &l->x.head, NULL) != 1) {
@@ -253,7 +253,7 @@ static void on_eof(void *user)
 {
     struct link *l = user;
 
-    /* Whoever waits for an answer and hangs up is gone, and so is half a request. */
+    /* A client that hangs up gets no answer, and half a request is dropped. */
     agx_conn_close(l->conn);
 }
 
@@ -262,8 +262,8 @@ static void on_expired(void *user)
     struct link *l = user;
 
     if (l->state == LINK_BODY || (l->state == LINK_HEAD && l->http.scanned > 0)) {
-        l->x.head.method = AGX_STR(""); /* perhaps of the request before */
-        agx_exchange_answer_detail(&l->x, 408, "the request did not come to its end in time");
+        l->x.head.method = AGX_STR(""); /* it may be the previous request's */
+        agx_exchange_answer_detail(&l->x, 408, "the request was not complete in time");
     } else {
         agx_conn_close(l->conn);
     }
@@ -273,7 +273,7 @@ static void on_closed(void *user, struct agx_error *error)
 {
     struct link *l = user;
 
-    agx_error_free(error); /* a client that went away is no fault of ours */
+    agx_error_free(error); /* a disconnected client is not our fault */
     if (l->state == LINK_WAIT)
         l->server->ops->gone(l->server->user, &l->x);
     link_free(l);

@@ -1,8 +1,8 @@
 /*
- * http_server.h: HTTP/1.1 requests from connections, and their answers, at once or later.
+ * http_server.h: HTTP/1.1 requests on connections, answered at once or later.
  *
  * Requests of one connection are handled one after another, each with its whole body in memory. A
- * request may also turn its connection into something else (a WebSocket).
+ * request may also switch its connection to another protocol (WebSocket).
  */
 #ifndef AGX_RUNTIME_HTTP_SERVER_H
 #define AGX_RUNTIME_HTTP_SERVER_H
@@ -23,25 +23,25 @@ struct agx_http_server_config {
         .body_ms = AGX_HTTP_BODY_MS, .idle_ms = AGX_HTTP_IDLE_MS                                   \
     }
 
-/* A request that waits for its answer. Valid until it is answered, taken over, or gone. */
+/* A request that waits for its answer. Valid until answered, taken over, or `gone`. */
 struct agx_exchange {
     struct agx_http_head head;
     struct agx_str body;
-    void *user;    /* whoever answers later keeps its own here; NULL at first */
-    unsigned from; /* what agx_http_server_accept() was told */
-    /* The Origin whose pages may read the answer (CORS), a view of the head; empty: none but the
-     * server's own. To be set in head(). */
+    void *user;    /* for the code that answers later; initially NULL */
+    unsigned from; /* `from` of agx_http_server_accept() */
+    /* The Origin whose pages may read the answer (CORS), a view of the head; empty: only the
+     * server's own. Set it in head(). */
     struct agx_str readable_by;
 };
 
 struct agx_http_server_ops {
-    /* The head came, the body not yet: whoever may not send one is answered here. Optional. */
+    /* The head is complete, the body is not: refuse a request here. Optional. */
     void (*head)(void *user, struct agx_exchange *x);
-    /* The whole request came. To be answered now or later. */
+    /* The request is complete. Answer it now or later. */
     void (*request)(void *user, struct agx_exchange *x);
-    /* The body is too long. Unless answered here, the answer is 413. Optional. */
+    /* The body is too long. The default answer is 413. Optional. */
     void (*oversize)(void *user, struct agx_exchange *x);
-    /* The client went before it was answered. */
+    /* The client disconnected before the answer. */
     void (*gone)(void *user, struct agx_exchange *x);
 };
 
@@ -49,21 +49,21 @@ struct agx_http_response {
     unsigned status;
     struct agx_str type; /* Content-Type */
     struct agx_str body;
-    const struct agx_http_header *headers; /* more of them */
+    const struct agx_http_header *headers; /* additional headers */
     size_t header_count;
 };
 
-/* The group must outlive it. */
+/* `g` must outlive the server. */
 int agx_http_server_open(struct agx_conn_group *g, const struct agx_http_server_config *config,
                          const struct agx_http_server_ops *ops, void *user,
                          struct agx_http_server **ret_server,
                          struct agx_error **err) AGX_MUST_CHECK;
-/* Ends every connection that is still HTTP; those that wait for an answer are `gone`. Accepts NULL.
+/* Ends every connection that is still HTTP; unanswered exchanges are `gone`. Accepts NULL.
  */
 struct agx_http_server *agx_http_server_close(struct agx_http_server *s);
 
-/* A new connection. Takes *take_fd on success and sets it to -1. `from` is the caller's own word
- * for whoever is at the other end; it comes with each of his requests. */
+/* Adds a connection. Takes *take_fd on success and sets it to -1. `from` is the caller's value for
+ * the peer; every exchange of the connection has it. */
 int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from,
                            struct agx_error **err) AGX_MUST_CHECK;
 
@@ -72,8 +72,8 @@ void agx_exchange_answer(struct agx_exchange *x, const struct agx_http_response 
 /* The same with the body {"detail":"<text>"}; the text has no quotes or backslashes. */
 void agx_exchange_answer_detail(struct agx_exchange *x, unsigned status, const char *text);
 
-/* Takes the connection over for another protocol: bytes to come go to `ops`. `x` is dead
- * afterwards; what must be said first is appended to agx_conn_out(). */
+/* Takes the connection over for another protocol: `ops` gets later bytes. `x` is invalid
+ * afterwards; append initial output to agx_conn_out(). */
 struct agx_conn *agx_exchange_take_conn(struct agx_exchange *x, const struct agx_conn_ops *ops,
                                         void *user);
 

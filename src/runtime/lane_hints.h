@@ -1,6 +1,6 @@
 /*
- * lane_hints.h: which lane the worker would rather have for a callable. A cache of fixed size: an
- * entry that is pushed out or never learned costs a thread switch in the worker, nothing else.
+ * lane_hints.h: the lane that the worker prefers for a callable, in a cache of fixed size. A
+ * missing or evicted entry costs a thread switch in the worker, nothing else.
  */
 #ifndef AGX_RUNTIME_LANE_HINTS_H
 #define AGX_RUNTIME_LANE_HINTS_H

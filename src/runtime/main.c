@@ -25,7 +25,7 @@ static void on_stopped(void *user)
     sigset_t all;
 
     p->server = NULL;
-    /* Whoever sends another one now would kill a program that is about to exit with 0. */
+    /* Another signal now would kill a program that is about to exit with 0. */
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, NULL);
     p->signals = agx_signals_close(p->signals);
@@ -46,15 +46,15 @@ static int run(struct agx_server_options *o, struct agx_error **err)
     int r = agx_worker_command_init(&cmd, &o->worker, environ, err);
 
     agx_timeslice_shorten();
-    /* Memory of large messages stays with us for the next one: asking the kernel for it anew costs
-     * more than copying them. */
+    /* Keep the memory of large messages for the next one: a new mmap costs more than copying
+     * them. */
     (void)mallopt(M_MMAP_THRESHOLD, KEPT_MEMORY);
     (void)mallopt(M_TRIM_THRESHOLD, KEPT_MEMORY);
     o->server.worker_argv = (const char *const *)cmd.argv;
     o->server.worker_env = (const char *const *)cmd.env;
     if (r == 0)
         r = agx_loop_open(&p.loop, err);
-    /* Before anything listens: who reaches us may ask for an orderly end. */
+    /* Before we listen: whoever can reach us may already send SIGTERM. */
     if (r == 0)
         r = agx_signals_open(p.loop, on_shutdown, &p, &p.signals, err);
     if (r == 0)
@@ -76,8 +76,7 @@ int main(int argc, char **argv)
     char text[1024];
     int r;
 
-    /* First of all: what the worker runs is of our user, and must neither trace us nor read what
-     * we hold. */
+    /* First of all: the worker's code has our user id, and must not trace us or read our memory. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0) {
         (void)fprintf(stderr, "agentix-server: cannot become non-dumpable\n");
         return EXIT_FAILURE;

@@ -15,13 +15,13 @@
 enum {
     TOKEN_MAX = 4096,
     MESSAGE_MIN = 4 << 10,
-    MESSAGE_MOST = AGX_MESSAGE_MAX, /* what a worker takes */
+    MESSAGE_MOST = AGX_MESSAGE_MAX, /* what a worker accepts */
 };
 
 static const char help[] =
     "usage: agentix-server [options]\n"
     "\n"
-    "Runs functions for clients that call them from elsewhere: one worker process, one port or "
+    "Runs functions for remote clients: one worker process, one port or "
     "socket.\n"
     "\n"
     "Where it listens (default: TCP on 127.0.0.1, port 8000; with --socket alone, only there)\n"
@@ -120,7 +120,7 @@ static int parse_number(const char *what, const char *text, uint64_t max, uint64
 {
     if (agx_parse_u64(agx_str_from(text), max, ret))
         return 0;
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s '%s' is no number from 0 to %llu", what,
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s '%s' is not a number from 0 to %llu", what,
                          text, (unsigned long long)max);
 }
 
@@ -155,7 +155,7 @@ static int set_token(struct agx_server_options *o, struct agx_str text, const ch
 static int read_token(struct agx_server_options *o, const char *path, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(TOKEN_MAX);
-    int r = agx_buf_reserve(&text, TOKEN_MAX); /* or parts would stay where it has grown from */
+    int r = agx_buf_reserve(&text, TOKEN_MAX); /* growing would leave copies in freed memory */
 
     if (r < 0)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a token");
@@ -176,10 +176,11 @@ static int add_origin(struct agx_server_callers *c, struct agx_str text, struct 
     if (c->n_origins == AGX_CALLERS_MAX)
         return too_many("--origin", err);
     if (!agx_origin_parse(text, &c->origins[c->n_origins]))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "--origin '%.*s' is none; write scheme://host, scheme://host:port, or "
-                             "null",
-                             AGX_STR_ARG(text));
+        return agx_error_set(
+            err, AGX_INVALID_ARGUMENT,
+            "--origin '%.*s' is invalid; write scheme://host, scheme://host:port, or "
+            "null",
+            AGX_STR_ARG(text));
     c->n_origins++;
     return 0;
 }
@@ -190,7 +191,7 @@ static int add_host(struct agx_server_callers *c, struct agx_str text, struct ag
         return too_many("--host-name", err);
     if (!agx_authority_parse(text, &c->hosts[c->n_hosts]) || c->hosts[c->n_hosts].has_port)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "--host-name '%.*s' is none; write a name or an address (IPv6 in "
+                             "--host-name '%.*s' is invalid; write a name or an address (IPv6 in "
                              "brackets), without a port",
                              AGX_STR_ARG(text));
     c->n_hosts++;
@@ -236,7 +237,7 @@ static int set_log(struct agx_server_options *o, int option, const char *text,
     if (option == OPT_LOG_LEVEL ? agx_log_level_parse(agx_str_from(text), &o->log.level)
                                 : agx_log_format_parse(agx_str_from(text), &o->log.format))
         return 0;
-    return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is none of %s", text,
+    return agx_error_set(err, AGX_INVALID_ARGUMENT, "'%s' is not one of %s", text,
                          option == OPT_LOG_LEVEL ? "debug, info, warn, error" : "logfmt, json");
 }
 
@@ -292,7 +293,7 @@ static int set_option(struct agx_server_options *o, int option, const char *text
     }
 }
 
-/* Lists whose parts stand between blanks; options add to them. */
+/* Lists separated by blanks; options add to them. */
 static int read_lists(struct agx_server_callers *c, struct agx_error **err)
 {
     static const struct {
@@ -313,7 +314,7 @@ static int read_lists(struct agx_server_callers *c, struct agx_error **err)
     return 0;
 }
 
-/* Its place in our memory is where /proc/PID/environ reads. */
+/* Erases it from our memory too, because /proc/PID/environ reads it there. */
 static int take_token_variable(struct agx_server_options *o, struct agx_error **err)
 {
     char *value = getenv("AGENTIX_TOKEN");
@@ -326,7 +327,7 @@ static int take_token_variable(struct agx_server_options *o, struct agx_error **
     return r;
 }
 
-/* The environment first, so that options win. */
+/* The environment comes first, so that options win. */
 static int read_environment(struct agx_server_options *o, struct agx_error **err)
 {
     static const struct {
@@ -348,7 +349,7 @@ static int read_environment(struct agx_server_options *o, struct agx_error **err
                 return agx_error_wrap(err, r, "environment variable %s", variables[i].name);
         }
     }
-    o->host_given = o->port_given = false; /* a default for TCP, not a wish for it */
+    o->host_given = o->port_given = false; /* defaults for TCP do not enable it */
     value = getenv("AGENTIX_INSECURE");
     o->server.callers.insecure = value && strcmp(value, "1") == 0;
     r = read_lists(&o->server.callers, err);
@@ -369,7 +370,7 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0;
 }
 
-/* TCP is the default; a Unix socket alone needs none. */
+/* TCP is the default; with only a Unix socket there is none. */
 int agx_server_options_settle(struct agx_server_options *o, struct agx_error **err)
 {
     if (o->server.socket_path && !o->host_given && !o->port_given)

@@ -1,4 +1,4 @@
-/* options.h: what agentix-server is told: its environment first, then its command line. */
+/* options.h: agentix-server's options: from its environment, then from its command line. */
 #ifndef AGX_RUNTIME_OPTIONS_H
 #define AGX_RUNTIME_OPTIONS_H
 
@@ -17,13 +17,13 @@ struct agx_server_options {
 };
 
 /*
- * Negative: what is wrong with them; 0: go on; else the exit code and one: what was asked for (such
- * as --help) is printed. Logging is not set up before it, so settle() has to follow.
+ * Negative: invalid options; 0: continue; else the exit code plus one, after printing what was
+ * requested (such as --help). Logging is not set up yet, so settle() must follow.
  */
 int agx_server_options_read(struct agx_server_options *o, int argc, char **argv,
                             struct agx_error **err) AGX_MUST_CHECK;
 
-/* Once logging is set up: where it listens, and whether it may. */
+/* Call after setting up logging: decides where it listens, and whether it may. */
 int agx_server_options_settle(struct agx_server_options *o, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* origin.c: reads and compares hosts and origins. */
+/* origin.c: parses and compares hosts and origins. */
 #include "runtime/origin.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters and digits, and those of `extra`; at least one. */
+/* Only letters, digits and characters of `extra`; not empty. */
 static bool consists_of(struct agx_str s, const char *extra)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -23,7 +23,7 @@ static bool consists_of(struct agx_str s, const char *extra)
     return s.len > 0;
 }
 
-/* With a NUL, as the C library wants it. */
+/* Parses an address with inet_pton(), which needs a NUL. */
 static bool read_address(int family, struct agx_str text, void *ret)
 {
     char z[INET6_ADDRSTRLEN];

@@ -1,5 +1,5 @@
-/* peer.c: one Engine.IO session as Socket.IO: namespaces `/` and `/log`. server_internal.h says who
- * may do what. */
+/* peer.c: one Engine.IO session as Socket.IO: namespaces `/` and `/log`. server_internal.h has the
+ * access rules. */
 #include "runtime/server_internal.h"
 
 #include "base/banned.h"
@@ -53,7 +53,7 @@ void agx_peer_close(struct agx_peer *p, unsigned code, const char *reason)
     agx_eio_session_close(p->session, code, reason);
 }
 
-/* A peer that takes nothing while its queue is full is no peer: a session can come back and go on.
+/* A peer that reads nothing while its queue is full is disconnected: its session can be resumed.
  */
 static void send_text(struct agx_peer *p, struct agx_str text, const struct agx_str *parts,
                       size_t n_parts)
@@ -104,7 +104,7 @@ static void refuse_connect(struct agx_peer *p, struct agx_str nsp, struct agx_st
     send_packet(p, &packet);
 }
 
-/* What the auth map of a CONNECT says. Borrows from `auth`. */
+/* Reads the auth map of a CONNECT. Borrows from `auth`. */
 static void read_hello(const json_t *auth, struct agx_client_hello *ret, struct agx_str *ret_token)
 {
     json_t *ours = NULL;
@@ -124,7 +124,7 @@ static void read_hello(const json_t *auth, struct agx_client_hello *ret, struct 
         ret->max_message = (size_t)n;
 }
 
-/* True when the peer may go on; otherwise it has been told, and is closed. */
+/* True if the peer may continue; otherwise it got an error and is closed. */
 static bool prove(struct agx_peer *p, struct agx_str nsp, struct agx_str token)
 {
     if (p->proven)
@@ -194,7 +194,7 @@ static void on_disconnect(struct agx_peer *p, struct agx_str nsp)
         p->in_log = false;
     if (!agx_str_eq(nsp, AGX_STR("/")) || !p->client)
         return;
-    /* A goodbye, not a lost connection: nobody will come back for the answers. */
+    /* A goodbye, not a lost connection: the client will not come back for the answers. */
     agx_router_leave(p->server->router, AGX_TAKE_PTR(p->client));
 }
 
@@ -204,7 +204,7 @@ static void on_event(struct agx_peer *p, const struct agx_sio_message *m)
 
     if (!p->client || !agx_str_eq(m->packet.nsp, AGX_STR("/")))
         return;
-    /* Anything but one attachment is answered by the router as a request without a call_id. */
+    /* Without exactly one attachment, the router answers as for a request without call_id. */
     agx_router_event(s->router, p->client, m->name, m->sole ? m->sole->bytes : AGX_STR("\x80"),
                      agx_server_now(s));
     if (m->packet.has_id) {

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* A guessable session would let others take its results: better no server than that. */
+/* A guessable session would let others take its results, so abort instead. */
 static void random_or_die(void *out, size_t n)
 {
     if (agx_random_bytes(out, n, NULL) < 0)
@@ -26,14 +26,14 @@ struct agx_router *agx_router_new(const struct agx_router_config *config,
     agx_map_init(&rt->sessions, rt->seed);
     agx_map_init(&rt->by_id, rt->seed);
     rt->hints = agx_lane_hints_new(rt->seed);
-    /* An answer repeats a call_id that may be as long as a message, and adds to it. */
+    /* An answer repeats a call_id that may be as long as a message, and adds more. */
     rt->scratch = (struct agx_buf)AGX_BUF_INIT(2 * config->max_message);
     return rt;
 }
 
 /*
- * A visit of all calls of a map that takes each of them out: begins with *at 0, ends with NULL. The
- * slot of the last one is looked at again, for removing an entry may move another one there.
+ * Iterates over all calls of a map while each is removed: start with *at 0; NULL at the end. Checks
+ * the slot of the last call again, since a removal may move another entry there.
  */
 static struct agx_router_call *next_call(struct agx_map *m, size_t *at)
 {
@@ -209,7 +209,7 @@ void agx_router_end_all(struct agx_router *rt, struct agx_str type, const char *
     for (size_t at = 0; agx_map_next(&rt->by_id, &at, NULL, &value);) {
         struct agx_router_call *call = value;
 
-        /* The worker still owes the end, so the entry stays and the visit may go on. */
+        /* The worker still owes the end, so the entry stays and the iteration may continue. */
         if (!call->done)
             agx_router_call_abort(rt, call, type, message);
     }

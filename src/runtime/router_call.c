@@ -1,6 +1,6 @@
 /*
- * router_call.c: one call: what it sends, what of that is kept, and when it is over. The states are
- * drawn in router_internal.h.
+ * router_call.c: one call: its output, what is kept of it, and its end. router_internal.h has the
+ * state diagram.
  */
 #include "runtime/router_internal.h"
 
@@ -89,7 +89,7 @@ static void output(struct agx_router *rt, struct agx_router_call *call, enum agx
     if (key.len > 0)
         agx_mp_write_str(&w, key);
     if (agx_mp_writer_end(&w, NULL) < 0)
-        abort(); /* call_id and two short keys: bounded by the request that brought the call_id */
+        abort(); /* cannot happen: call_id and two short keys are bounded by the request */
     parts[0] = agx_buf_peek(&rt->scratch);
     parts[1] = value;
     if (c->proto1)
@@ -193,7 +193,7 @@ void agx_router_call_replay(struct agx_router *rt, struct agx_router_call *call)
         return;
     }
     if (call->lost_seq > 0) {
-        /* Once more the terminal event, under its own number, so that its acknowledgement ends the
+        /* Send the terminal event again, under its own number, so that its acknowledgement ends the
          * call. */
         agx_kept_drop(call, UINT64_MAX);
         agx_kept_unlist(call);

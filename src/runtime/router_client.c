@@ -1,4 +1,4 @@
-/* router_client.c: what the events of a client mean. */
+/* router_client.c: handles the events of a client. */
 #include "runtime/router_internal.h"
 
 #include "base/banned.h"
@@ -15,7 +15,7 @@ enum {
     ARGS,
     KWARGS,
     TIMEOUT,
-    /* Names of the server's own fields in the worker's frame: a client must not use them. */
+    /* The server's own fields in the worker's frame, which a client must not use. */
     TYPE,
     ID,
     KIND,
@@ -24,7 +24,7 @@ enum {
     N_REQUEST_FIELDS,
 };
 
-/* What is wrong with a request that was read whole; true when nothing is. */
+/* Checks a decoded request; true if it is valid. */
 static bool check_request(const struct agx_mp_field *f, struct agx_str *ret_type,
                           const char **ret_message)
 {
@@ -61,7 +61,7 @@ static bool check_request(const struct agx_mp_field *f, struct agx_str *ret_type
     return !f[SHAPE].present || agx_remote_kind_find(f[SHAPE].value.bytes, &kind);
 }
 
-/* A frame may be a little longer than the message that it carries on. */
+/* A frame may be a little longer than the message in it. */
 static size_t frame_max(const struct agx_router *rt)
 {
     return rt->config.max_message + AGX_FRAME_EXTRA;
@@ -112,7 +112,7 @@ static void begin_call(struct agx_router *rt, struct agx_client *c, enum agx_rem
         agx_router_call_forget(rt, call);
         call = NULL;
     }
-    if (call) { /* it goes on, or its end still waits to be sent and must not be lost */
+    if (call) { /* it runs, or its end is not sent yet and must not be lost */
         agx_router_refuse(rt, c, kind, call_id, AGX_STR("DuplicateCall"),
                           "a call with this call_id is in progress");
         return;

@@ -1,15 +1,15 @@
 /*
- * router_internal.h: what the files of the router share.
+ * router_internal.h: shared by the files of the router.
  *
  *   router.c         clients, sessions, deadlines
- *   router_call.c    one call: its life, what is kept of its output
- *   router_kept.c    what a session keeps until it is acknowledged, and sends when it can
+ *   router_call.c    one call: its life and its kept output
+ *   router_kept.c    unacknowledged output of sessions, and sending it
  *   router_client.c  events from clients
  *   router_error.c   errors that the server makes
  *   router_worker.c  frames from the worker
  *
  * The life of a call. Two parties must be done with it before it is freed: the worker (it owes an
- * end for every call frame), and the client (it has the terminal event, and, with protocol 1, has
+ * end for every call frame), and the client (it got the terminal event and, with protocol 1,
  * acknowledged it).
  *
  *                    +--> client done (terminal event sent) --> acknowledged --+
@@ -18,14 +18,13 @@
  *
  * Invariants:
  *  (1) a call is in rt->by_id exactly while the worker owes its end;
- *  (2) it is in client->calls exactly while its client may still ask for it; `client` is NULL
- *      afterwards;
- *  (3) one terminal event is sent for each call: `done` is set in the one place that sends it, and
- *      nothing is sent after it;
- *  (4) kept output is in ascending sequence, and what the client acknowledged is not in it;
- *  (5) of a session, only what is kept waits for a client that reads slowly: its connection's queue
- *      gets a little at a time, of one call after the other, and what follows an unsent event of a
- *      call is unsent too.
+ *  (2) it is in client->calls exactly while its client may ask for it; then `client` becomes NULL;
+ *  (3) each call sends one terminal event: only one place sends it and sets `done`, and nothing is
+ *      sent after it;
+ *  (4) kept output is in ascending sequence, without acknowledged events;
+ *  (5) of a session, only kept events wait for a slow client: its connection's queue gets a little
+ *      at a time, of one call after the other; events after an unsent event of a call are unsent
+ *      too.
  */
 #ifndef AGX_RUNTIME_ROUTER_INTERNAL_H
 #define AGX_RUNTIME_ROUTER_INTERNAL_H
@@ -57,10 +56,10 @@ struct agx_router_call {
     enum agx_remote_lane lane;
     bool worker_owes;      /* (1) */
     bool done;             /* (3) */
-    bool starved;          /* waits for its client's queue to drain before it is granted credit */
+    bool starved;          /* gets credit when its client's queue has drained */
     bool named;            /* during a resume: the client named it */
     uint64_t seq;          /* of the last event, sent or not */
-    uint64_t sent_seq;     /* of a session: of the last one sent, on whichever connection */
+    uint64_t sent_seq;     /* sessions: of the last event sent, on any connection */
     uint64_t lost_seq;     /* of the last event that could not be kept; 0: none */
     uint64_t in_seq;       /* of the last input received */
     struct agx_credit out; /* sent by the worker */
@@ -77,7 +76,7 @@ struct agx_router_call {
 struct agx_client {
     char session[33]; /* 128 bits in hex; empty without protocol 1 */
     bool proto1;
-    bool holding; /* resumed, and the resume event has not come yet: nothing is sent */
+    bool holding; /* resumed, before the resume event: send nothing */
     void *conn;   /* NULL: away */
     size_t max_message;
     struct agx_heap_node away; /* rt->windows, while it is away */
@@ -100,7 +99,7 @@ struct agx_router {
     uint64_t last_id;
     bool draining; /* no new calls */
     struct agx_lane_hints *hints;
-    struct agx_buf scratch;    /* for the message that is being composed */
+    struct agx_buf scratch;    /* for the message being composed */
     struct agx_heap deadlines; /* of calls */
     struct agx_heap windows;   /* of clients that are away */
 };
@@ -144,7 +143,7 @@ void agx_kept_unlist(struct agx_router_call *call);
 void agx_kept_unsend(struct agx_router_call *call);
 /* Sends what is unsent, as far as the queue of the connection takes it. */
 void agx_kept_pump(struct agx_router *rt, struct agx_client *c);
-/* The connection is gone: nothing waits for it. */
+/* The connection is closed: nothing waits for it. */
 void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c);
 
 /* router_error.c */

@@ -1,10 +1,10 @@
 /*
- * router_kept.c: the output of a session: kept until it is acknowledged, for its client may lose
- * the connection, and sent as fast as that takes it.
+ * router_kept.c: the unacknowledged output of a session: kept because the client may lose its
+ * connection, and sent as fast as the connection allows.
  *
- * What is kept is bounded by the credit of the calls in progress, and by the session's bounds for
- * ended ones. A connection whose queue is full gets no items: they wait here, where they are
- * anyway, instead of a second time in the queue.
+ * The credit of running calls limits what is kept, and the session's limits do for ended calls. A
+ * connection with a full queue gets no items: they wait here, where they are kept anyway, instead
+ * of also in the queue.
  */
 #include "runtime/router_internal.h"
 
@@ -134,13 +134,13 @@ void agx_kept_output(struct agx_router *rt, struct agx_router_call *call, enum a
     if (call->unsent || total(parts, n) <= rt->config.kept_bytes_max)
         k = keep(call, ev, parts, n);
     if (!k) {
-        /* Lost to a resume, but not to a client that is there. */
+        /* Too much to keep for a resume, but a connected client still gets it. */
         while (sends && call->unsent)
             send_next(rt, call);
         agx_kept_drop(call, UINT64_MAX);
         call->lost_seq = call->seq;
     } else if (call->unsent) {
-        return; /* its turn comes after what is before it */
+        return; /* earlier events go first */
     } else if (sends && is_item(ev) && !has_room(rt, c)) {
         set_unsent(call, k);
         return;

@@ -1,4 +1,4 @@
-/* router_worker.c: frames to the worker about a call, and what the worker's frames mean. */
+/* router_worker.c: frames to the worker about a call, and handling of the worker's frames. */
 #include "runtime/router_internal.h"
 
 #include "base/banned.h"
@@ -6,9 +6,9 @@
 #include "codec/mp_fields.h"
 
 /*
- * Writes one small frame. A lane that is full cannot take it: the caller of the router stops
- * reading from clients long before, so that only a client that ignores the protocol gets here; its
- * call is lost, which is better than the server.
+ * Writes one small frame. If a lane is full, its call is lost: the router's caller stops reading
+ * from clients long before, so only a client that ignores the protocol gets here, and losing its
+ * call is better than losing the server.
  */
 static void small_frame(struct agx_router *rt, struct agx_router_call *call,
                         enum agx_remote_lane lane, struct agx_str type, bool with_window)
@@ -123,7 +123,7 @@ static int on_call_frame(struct agx_router *rt, struct agx_str type, struct agx_
             on_input_credit(rt, call, f[N].value.u, f[BYTES].value.u);
         return r;
     }
-    /* What remains ends the call. */
+    /* All other frames end the call. */
     if (agx_str_eq(type, AGX_STR("result"))) {
         r = need(&f[VALUE], err);
         if (r == 0 && call->kind != AGX_REMOTE_UNARY)
@@ -175,7 +175,7 @@ int agx_router_frame(struct agx_router *rt, struct agx_str frame, struct agx_err
     };
     int r;
 
-    /* A value that is too large for any client ends its call: it is no fault of the worker. */
+    /* A value too large for any client ends its call; it is not the worker's fault. */
     limits.size = rt->config.max_message + AGX_FRAME_EXTRA;
     limits.length = limits.size;
     r = agx_mp_read_fields(frame, &limits, f, AGX_ARRAY_LEN(f), err);

@@ -1,4 +1,4 @@
-/* server.c: joins the parts of agentix-server; see server.h. Loop thread only. */
+/* server.c: joins the subsystems of agentix-server; see server.h. Loop thread only. */
 #include "runtime/server_internal.h"
 
 #include "base/banned.h"
@@ -15,7 +15,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-enum { DRAIN_LOOK_MS = 20 }; /* how often a draining server looks whether its calls are over */
+enum { DRAIN_LOOK_MS = 20 }; /* how often a draining server checks whether its calls have ended */
 
 uint64_t agx_server_now(const struct agx_server *s)
 {
@@ -59,7 +59,7 @@ static const struct agx_eio_server_ops eio_ops = {
     .close = on_session_close,
 };
 
-/* --- the router's world --- */
+/* --- the router's output --- */
 
 static void on_emit(void *user, void *conn, enum agx_remote_event ev, const struct agx_str *parts,
                     size_t n_parts)
@@ -101,7 +101,7 @@ static int on_frame(void *user, struct agx_str frame, struct agx_error **err)
     return agx_router_frame(s->router, frame, err);
 }
 
-/* Why it could not start is often only in what it printed: its last line comes along. */
+/* Often only its output shows why it could not start, so add its last line. */
 static void on_worker_gone(void *user, struct agx_str type, const char *message, int returncode)
 {
     struct agx_server *s = user;
@@ -200,7 +200,7 @@ static void on_accept(void *user, int fd, const struct agx_addr *peer)
     agx_closep(&fd);
 }
 
-/* For whoever started us with port 0. Whole or not at all: it may be looked for already. */
+/* For a start with port 0. Written atomically, because others may already poll for it. */
 static int write_port(const struct agx_server *s, struct agx_error **err)
 {
     const char *path = s->config->port_file, *slash = strrchr(path, '/');
@@ -340,7 +340,7 @@ static void on_tick_closed(uv_handle_t *h)
     uv_close((uv_handle_t *)&s->drain, on_last_closed);
 }
 
-/* Nobody is left who could call us. */
+/* Requires that no callback can follow. */
 static void free_parts(struct agx_server *s)
 {
     s->router = agx_router_free(s->router);
@@ -358,7 +358,7 @@ void agx_server_peer_gone(struct agx_server *s)
         agx_server_plan_tick(s);
 }
 
-/* Sessions and connections have been told to close; they say when they are gone. */
+/* Closes sessions and connections, which report their end. */
 static void on_worker_stopped(void *user)
 {
     struct agx_server *s = user;

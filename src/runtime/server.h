@@ -4,8 +4,8 @@
  *
  *     listeners -> http_server -> eio_server -> peer (one for each session) -> router <-> worker
  *
- * Each arrow is a module with callbacks; this one owns them all, in that order, and stops them in
- * the reverse one.
+ * Each arrow is a module with callbacks. The server owns them all, opened in this order, and stops
+ * them in the reverse order.
  */
 #ifndef AGX_RUNTIME_SERVER_H
 #define AGX_RUNTIME_SERVER_H
@@ -19,7 +19,7 @@
 struct agx_loop;
 struct agx_server;
 
-/* Who may call without a token, beside whom docs/design/runtime-protocol.md, 5, lets in anyway. */
+/* Additional callers without a token; docs/design/runtime-protocol.md, 5, has the default. */
 struct agx_server_callers {
     bool insecure; /* any Host, any user */
     struct agx_origin origins[AGX_CALLERS_MAX];
@@ -32,16 +32,16 @@ struct agx_server_config {
     const char *host; /* NULL: no TCP */
     uint16_t port;
     const char *socket_path;               /* NULL: no Unix socket */
-    bool has_token;                        /* else none is asked for */
-    uint8_t token_digest[AGX_SHA256_SIZE]; /* of what clients must bring; itself it is not kept */
+    bool has_token;                        /* else none is required */
+    uint8_t token_digest[AGX_SHA256_SIZE]; /* of the required token, which is not stored itself */
     struct agx_server_callers callers;
     const char *const *worker_argv, *const *worker_env;
     const char *port_file; /* written with the TCP port once it is bound; NULL: none */
     size_t max_message;
     size_t max_calls;
     uint64_t resume_ms;
-    uint64_t grace_ms; /* how long calls may go on after SIGTERM */
-    unsigned spin_us;  /* how long to look for the next message before sleeping; 0: not at all */
+    uint64_t grace_ms; /* how long running calls may continue after SIGTERM */
+    unsigned spin_us;  /* how long to poll for the next message before sleeping; 0: never */
     struct agx_wlog_config log;
 };
 #define AGX_SERVER_CONFIG_INIT                                                                     \
@@ -50,15 +50,15 @@ struct agx_server_config {
         .grace_ms = AGX_GRACE_MS, .spin_us = AGX_SPIN_US, .log = AGX_WLOG_CONFIG_INIT              \
     }
 
-/* Binds everything and starts the worker. `config` and what it points to must outlive the server.
+/* Binds all sockets and starts the worker. `config` and all it points to must outlive the server.
  */
 int agx_server_open(struct agx_loop *l, const struct agx_server_config *config,
                     struct agx_server **ret_server, struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Accepts nobody any more, lets calls go on for the grace period (none when `at_once`), ends those
- * that are left with ServerShutdown, stops the worker and calls `stopped`, after which the server
- * is gone. A second call only shortens the first.
+ * Accepts no more connections, lets calls continue for the grace period (none if `at_once`), ends
+ * the others with ServerShutdown, stops the worker and calls `stopped`, after which the server is
+ * freed. A second call only shortens the first.
  */
 void agx_server_stop(struct agx_server *s, bool at_once, void (*stopped)(void *user), void *user);
 

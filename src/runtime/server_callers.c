@@ -1,8 +1,8 @@
 /*
- * server_callers.c: who may call where no token says so. Two kinds of strangers can reach a port of
- * the loopback: the other users of this machine, and the pages of the web in a browser that runs on
- * it. The former the kernel knows; the latter the browser names in Origin, or, when a name of
- * theirs was made to lead here, in Host (DNS rebinding).
+ * server_callers.c: access rules without a token. Two kinds of strangers can reach a loopback port:
+ * other users of this machine, and web pages in a browser on this machine. The kernel identifies
+ * the users; the browser identifies the pages in Origin, or, when a name of theirs resolves to this
+ * machine (DNS rebinding), in Host.
  */
 #include "runtime/server_internal.h"
 
@@ -15,7 +15,7 @@
 
 enum { SHOWN_MAX = 200 }; /* of a header, in the log */
 
-/* Who listens for others than this machine has said so (--insecure), or has a token. */
+/* Listening for other machines requires --insecure or a token. */
 static bool asks_for_users(const struct agx_server_config *config)
 {
     return config->host && !config->has_token && !config->callers.insecure;
@@ -49,7 +49,7 @@ enum agx_server_from agx_server_callers_from(struct agx_server *s, int fd,
     return uid == 0 || uid == geteuid() ? AGX_FROM_TCP : AGX_FROM_OTHER_USER;
 }
 
-/* The only header of that name. 0: there is none; -1: there are several. */
+/* The only header of that name. 0: none; -1: several. */
 static int only_header(const struct agx_http_head *head, struct agx_str name,
                        struct agx_str *ret_value)
 {
@@ -92,7 +92,7 @@ struct agx_str agx_server_callers_named(const struct agx_server *s,
     return AGX_STR("");
 }
 
-/* No Origin: no browser, or a request whose answer it shows to no page and that changes nothing. */
+/* No Origin: not a browser, or a request that changes nothing and whose answer no page sees. */
 static bool may_origin(const struct agx_server *s, const struct agx_http_head *head)
 {
     struct agx_str text;
@@ -130,7 +130,7 @@ static const char *refusal(const struct agx_server *s, const struct agx_exchange
     if (callers->insecure || x->from == AGX_FROM_UNIX)
         return NULL;
     if (!may_host(callers, &x->head))
-        return "the Host header is no address of the loopback, nor localhost; start agentix-server "
+        return "the Host header is not a loopback address or localhost; start agentix-server "
                "with --host-name to name others";
     if (x->from == AGX_FROM_OTHER_USER)
         return "another user of this machine may not call without a token; start agentix-server "

@@ -1,8 +1,8 @@
 /*
- * server_http.c: the requests that reach agentix-server, and who may make them: /health needs no
- * token, the rest does, and Engine.IO lets a few begin without one (server_internal.h). Where there
- * is none, server_callers.c says who may. All is decided from a request's head, before its body
- * comes.
+ * server_http.c: HTTP requests to agentix-server, and their access rules: /health needs no token,
+ * everything else does, and Engine.IO lets a few sessions begin without one (server_internal.h).
+ * Without a token, server_callers.c decides. All decisions use only a request's head, before its
+ * body arrives.
  */
 #include "runtime/server_internal.h"
 
@@ -83,7 +83,7 @@ static void answer_unauthorized(struct agx_exchange *x)
     agx_exchange_answer(x, &a);
 }
 
-/* Whoever brings no token may still begin an Engine.IO session, or go on with one whose id he
+/* Without a token a client may still begin an Engine.IO session, or continue one whose id it
  * knows. */
 static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
 {
@@ -93,7 +93,7 @@ static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
            (s->n_unproven < AGX_UNPROVEN_MAX || agx_eio_server_find(s->eio, &x->head));
 }
 
-/* What somebody may send who has not shown the token, neither now nor in his session. */
+/* Is the request short enough for a client that has not proven the token? */
 static bool is_short(const struct agx_server *s, const struct agx_exchange *x)
 {
     struct agx_eio_session *session = agx_eio_server_find(s->eio, &x->head);
@@ -110,7 +110,7 @@ static bool is_health(struct agx_str path)
     return agx_str_eq(path, AGX_STR("/health")) || agx_str_eq(path, AGX_STR("/health/"));
 }
 
-/* Before the body: nobody sends us one for nothing. */
+/* Decides before the body, so that no body is sent in vain. */
 static void on_head(void *user, struct agx_exchange *x)
 {
     const char *refusal = agx_server_callers_refusal(user, x);

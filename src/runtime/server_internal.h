@@ -1,14 +1,14 @@
 /*
- * server_internal.h: what server.c (the parts, joined), server_http.c (requests) and peer.c share.
- * A peer is one Engine.IO session: its Socket.IO packets, its client at the router, and its place
- * in the worker's log.
+ * server_internal.h: shared by server.c (joins the subsystems), server_http.c (requests) and
+ * peer.c. A peer is one Socket.IO connection on an Engine.IO session: its packets, its client at
+ * the router, and its position in the worker's log.
  *
- * Who may do what:
+ * Access rules:
  *  - with a token configured, a session whose first request did not carry it in a header is
  * *unproven*: it may only CONNECT, with the token in its auth map, within AGX_PROVE_MS; unproven
  * sessions are limited in number;
  *  - everything else needs a proven session;
- *  - without a token, what a request's head and its connection say has to do (server_callers.c).
+ *  - without a token, a request's head and its connection decide (server_callers.c).
  */
 #ifndef AGX_RUNTIME_SERVER_INTERNAL_H
 #define AGX_RUNTIME_SERVER_INTERNAL_H
@@ -27,10 +27,10 @@
 
 struct agx_listener;
 
-/* Who is at the other end of a connection: `from` of its exchanges. */
+/* The kind of a connection's peer: `from` of its exchanges. */
 enum agx_server_from {
-    AGX_FROM_UNIX, /* the socket's mode let him in */
-    AGX_FROM_TCP,  /* from wherever, or a user that may call */
+    AGX_FROM_UNIX, /* the socket's mode admitted it */
+    AGX_FROM_TCP,  /* from anywhere, or a user that may call */
     AGX_FROM_OTHER_USER,
     AGX_FROM_UNKNOWN_USER,
 };
@@ -49,7 +49,7 @@ struct agx_peer {
     struct agx_list_node node; /* in server->peers */
 };
 
-/* CLOSED: worker, HTTP and sessions are told to end; what peers use goes with the last of them. */
+/* CLOSED: worker, HTTP and sessions are ending; shared state is freed with the last peer. */
 enum server_state { SERVER_OPEN, SERVER_DRAINING, SERVER_STOPPING, SERVER_CLOSED };
 
 struct agx_server {
@@ -68,10 +68,10 @@ struct agx_server {
     struct agx_spin *spin;
     struct agx_list peers; /* of struct agx_peer */
     size_t n_unproven;
-    int owner_fd; /* asks whose connections are (sockowner.h); -1: that does not matter */
-    struct agx_buf headers[AGX_EV_COUNT]; /* the text in front of each event's attachment */
+    int owner_fd; /* for asking who owns a connection (sockowner.h); -1: not needed */
+    struct agx_buf headers[AGX_EV_COUNT]; /* the text before each event's attachment */
     uv_timer_t tick;                      /* deadlines of the router and of unproven peers */
-    uv_timer_t drain;                     /* while DRAINING: looks whether the calls are over */
+    uv_timer_t drain;                     /* while DRAINING: checks whether the calls have ended */
     uint64_t drain_until_ms;
     void (*stopped)(void *user);
     void *stopped_user;
@@ -83,34 +83,34 @@ void agx_peer_message(struct agx_peer *p, const struct agx_eio_packet *packet);
 void agx_peer_emit(struct agx_peer *p, enum agx_remote_event ev, const struct agx_str *parts,
                    size_t n_parts);
 void agx_peer_drained(struct agx_peer *p);
-/* The session is gone; frees the peer. */
+/* The session has ended; frees the peer. */
 void agx_peer_gone(struct agx_peer *p);
 void agx_peer_close(struct agx_peer *p, unsigned code, const char *reason);
-/* Sends what the log has for it, as far as its queue takes it. */
+/* Sends log records to it, as far as its queue allows. */
 void agx_peer_pump_log(struct agx_peer *p);
 
-/* server.c: the tick comes when the next deadline is due. */
+/* server.c: sets the tick to the next deadline. */
 void agx_server_plan_tick(struct agx_server *s);
-/* A peer is out of the list. */
+/* Call after removing a peer from the list. */
 void agx_server_peer_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
 
 /* server_callers.c */
-/* For connections that come to need it: a question to the kernel for each. */
+/* Opens the socket for asking the kernel who owns a connection, if needed. */
 int agx_server_callers_open(struct agx_server *s, struct agx_error **err) AGX_MUST_CHECK;
 enum agx_server_from agx_server_callers_from(struct agx_server *s, int fd,
                                              const struct agx_addr *peer);
-/* Why a request is refused whatever it asks for; a constant. NULL: it is not. */
+/* Why a request is refused, whatever its path; a constant. NULL: it is not. */
 const char *agx_server_callers_refusal(const struct agx_server *s, const struct agx_exchange *x);
-/* The Origin of a request, if an option has named it; else empty. */
+/* The Origin of a request, if an option allows it; else empty. */
 struct agx_str agx_server_callers_named(const struct agx_server *s,
                                         const struct agx_http_head *head);
 
 /* server_http.c */
 extern const struct agx_http_server_ops agx_server_http_ops; /* its user is the server */
-/* Where one is asked for: is it this? In the same time whatever the bytes. */
+/* If a token is required: is it this one? Constant time. */
 bool agx_server_is_token(const struct agx_server *s, struct agx_str text);
-/* Or needs none. */
+/* True also if none is required. */
 bool agx_server_has_token(const struct agx_server *s, const struct agx_http_head *head);
 
 #endif

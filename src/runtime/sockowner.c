@@ -1,4 +1,4 @@
-/* sockowner.c: a question to inet_diag about one socket by its four numbers; see sock_diag(7). */
+/* sockowner.c: queries inet_diag for one socket by addresses and ports; see sock_diag(7). */
 #include "runtime/sockowner.h"
 
 #include "base/fd.h"
@@ -12,13 +12,13 @@
 
 #include "base/banned.h"
 
-/* The kernel's number for users that a user namespace has none for. */
+/* The kernel's id for users without an id in a user namespace. */
 enum { OVERFLOW_UID = 65534 };
 
-/* An address and a port as inet_diag has them. */
+/* An address and a port in inet_diag's format. */
 struct end {
     uint8_t family;
-    uint16_t port; /* in the order of the network */
+    uint16_t port; /* network byte order */
     uint32_t address[4];
 };
 
@@ -80,7 +80,7 @@ static int read_ends(int fd, struct end *ret_ours, struct end *ret_theirs, struc
     return 0;
 }
 
-/* As the other end sees the connection: it is its socket that is asked for. */
+/* Queries the peer's socket, so the addresses are from the peer's point of view. */
 static int ask(int ask_fd, const struct end *ours, const struct end *theirs, struct agx_error **err)
 {
     struct question q = {
@@ -103,7 +103,7 @@ static int ask(int ask_fd, const struct end *ours, const struct end *theirs, str
     return 0;
 }
 
-/* Anybody could send to our socket; only the kernel has the number 0. */
+/* Any process could send to our socket; only the kernel has port id 0. */
 static int take_answer(int ask_fd, union answer *in, struct agx_error **err)
 {
     struct sockaddr_nl from = { 0 };
@@ -122,9 +122,9 @@ static int take_answer(int ask_fd, union answer *in, struct agx_error **err)
 }
 
 /*
- * Where there is no such connection the kernel names a socket that listens there, whose own other
- * end is port 0. And of a socket that its process has closed it does not know the user any more,
- * and says 0, as if it were root's: such a one has no inode.
+ * If there is no such connection, the kernel returns a listening socket of that address, whose peer
+ * port is 0. For a socket that its process has closed it no longer knows the user and returns 0, as
+ * for root: such a socket has no inode.
  */
 static bool is_open_end(const struct inet_diag_msg *m, const struct end *ours,
                         const struct end *theirs)
@@ -133,7 +133,7 @@ static bool is_open_end(const struct inet_diag_msg *m, const struct end *ours,
            m->id.idiag_dport == ours->port;
 }
 
-/* Are we in the first user namespace, or one like it: is every user's number his own? */
+/* Are we in the initial user namespace, or in one with an identity mapping of all ids? */
 static bool numbers_everybody(void)
 {
     _cleanup_buf_ struct agx_buf map = AGX_BUF_INIT(4096);
@@ -172,9 +172,9 @@ int agx_sockowner_find(int ask_fd, int fd, uid_t *ret_uid, struct agx_error **er
         return agx_error_errno(err, -e->error, "ask the kernel whose socket it is");
     if (in.head.nlmsg_type != SOCK_DIAG_BY_FAMILY || in.head.nlmsg_len < NLMSG_LENGTH(sizeof(*m)) ||
         !is_open_end(m, &ours, &theirs))
-        return agx_error_set(err, AGX_NOT_FOUND, "no open socket here is the other end");
+        return agx_error_set(err, AGX_NOT_FOUND, "the other end is not an open socket here");
     if (m->idiag_uid == OVERFLOW_UID && !numbers_everybody())
-        return agx_error_set(err, AGX_NOT_FOUND, "the user has no number in our user namespace");
+        return agx_error_set(err, AGX_NOT_FOUND, "the user has no id in our user namespace");
     *ret_uid = m->idiag_uid;
     return 0;
 }

@@ -2,9 +2,9 @@
  * spin.c: an idle handle makes libuv poll with a timeout of zero; it is active only while we want
  * to stay awake.
  *
- * `score` counts messages that came within the window after the one before, up to a ceiling, and
- * falls by one for each that did not: one pause among many quick calls does not end the spinning,
- * and a few quick ones among many slow ones do not begin it.
+ * `score` counts messages that arrived within the window after the previous one, up to a ceiling,
+ * and decreases by one for each that did not: one pause among many quick calls does not end the
+ * spinning, and a few quick calls among many slow ones do not start it.
  */
 #include "runtime/spin.h"
 
@@ -15,7 +15,7 @@
 
 enum {
     SCORE_MAX = 8,
-    SCORE_SPIN = 4, /* from here on it pays */
+    SCORE_SPIN = 4, /* from this score on spinning pays */
 };
 
 struct agx_spin {

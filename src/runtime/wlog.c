@@ -21,7 +21,7 @@ struct record {
 struct agx_wlog {
     struct agx_wlog_config config;
     struct record *ring;  /* record number n is at ring[n % max_records] */
-    uint64_t first, next; /* numbers: the oldest that we have, and the one to come */
+    uint64_t first, next; /* numbers of the oldest record and of the next one */
     size_t bytes;
     int dir_fd, file_fd; /* -1: none */
     size_t file_bytes;
@@ -91,7 +91,7 @@ static void drop_oldest(struct agx_wlog *log)
     *r = (struct record){ 0 };
 }
 
-/* The line as text. Each byte that belongs to no character becomes one U+FFFD. */
+/* The line as text; each invalid byte becomes one U+FFFD. */
 static char *to_text(struct agx_str line, size_t *ret_len)
 {
     static const char replacement[] = "\xef\xbf\xbd";

@@ -18,11 +18,11 @@
 #include <sys/socket.h>
 
 enum {
-    DRAIN_MS = 500,        /* for what a dead worker has left in its sockets */
-    DRAIN_TURNS = 16,      /* and at least so many turns of the loop: more than a socket holds */
-    FIRST_FD = 3,          /* the lanes' numbers in the child; 0, 1 and 2 are never frames */
+    DRAIN_MS = 500,        /* time to read a dead worker's sockets */
+    DRAIN_TURNS = 16,      /* and at least this many turns: more than a socket holds */
+    FIRST_FD = 3,          /* the lanes' descriptors in the child, after 0, 1 and 2 */
     RESTART_FIRST_MS = 50, /* the pause after a second death in a row; it doubles from there */
-    STABLE_MS = 10000,     /* who lived so long has earned a restart without a pause */
+    STABLE_MS = 10000,     /* after this time a worker is restarted without a pause */
 };
 
 enum state { DOWN, BOOTING, READY, STOPPING };
@@ -47,11 +47,11 @@ struct agx_worker {
     uint64_t started_ms;
     uint64_t pause_ms; /* before the next start */
     bool was_ready;    /* this process reached READY */
-    bool exited;       /* it is gone with `status`, and its last words are being read */
-    unsigned n_turns;  /* of the loop, since they took too long */
+    bool exited;       /* it exited with `status`; its last frames are being read */
+    unsigned n_turns;  /* turns of the loop since DRAIN_MS passed */
     struct agx_child_status status;
-    char *why;  /* owned; what we know of its end beside its exit code */
-    char **env; /* owned array; the strings are the config's but for the last */
+    char *why;  /* owned; the reason of its end besides its exit code */
+    char **env; /* owned array; the config owns all strings but the last */
     void (*stopped)(void *user);
     void *stopped_user;
 };
@@ -90,7 +90,7 @@ int agx_worker_pid(const struct agx_worker *w)
     return w->child ? (int)agx_child_pid(w->child) : -1;
 }
 
-/* Remembers the first reason; the exit code follows it. */
+/* Stores the first reason; the exit code follows it. */
 static void set_why(struct agx_worker *w, const struct agx_error *err)
 {
     char text[512];
@@ -100,7 +100,7 @@ static void set_why(struct agx_worker *w, const struct agx_error *err)
     w->why = agx_str_dup(agx_str_from(agx_error_format(err, text, sizeof(text))));
 }
 
-/* It does not keep the protocol, or takes too long: nothing it says is heard any more. */
+/* It violates the protocol, or takes too long: kills it and ignores further frames. */
 static void condemn(struct agx_worker *w, const struct agx_error *err)
 {
     set_why(w, err);
@@ -108,7 +108,7 @@ static void condemn(struct agx_worker *w, const struct agx_error *err)
         agx_child_kill_group(w->child, SIGKILL);
 }
 
-/* The text of an error object's message, for logs and for who waited. */
+/* Takes the message of an error object, for logs and waiting callers. */
 static void on_boot_error(struct agx_worker *w, struct agx_str error)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
@@ -128,13 +128,13 @@ static void on_silence(uv_timer_t *t)
     struct agx_worker *w = container_of(t, struct agx_worker, timer);
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
 
-    (void)agx_error_set(&err, AGX_UNAVAILABLE, "it closed its socket and lived on");
+    (void)agx_error_set(&err, AGX_UNAVAILABLE, "it closed its socket but did not exit");
     condemn(w, err);
 }
 
 enum { TYPE, NAME, ERROR };
 
-/* True when the frame was about the worker itself. */
+/* True if the frame was about the worker itself. */
 static bool on_own_frame(struct agx_worker *w, struct agx_str frame)
 {
     struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
@@ -185,7 +185,7 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     return len;
 }
 
-/* The exit code tells more than the socket's end: wait for it, but not for ever. */
+/* The exit code is more informative than the socket's end: wait for it, with a limit. */
 static void on_lane_closed(void *user, struct agx_error *error)
 {
     struct lane *lane = user;
@@ -215,7 +215,7 @@ static const struct agx_conn_ops lane_ops = {
     .closed = on_lane_closed,
 };
 
-/* Another user for a lane whose process is gone: its connection dies on its own. */
+/* The user of a lane whose process is gone: the connection closes by itself. */
 static void on_orphan_closed(void *user, struct agx_error *error)
 {
     (void)user;
@@ -283,8 +283,8 @@ static void on_boot_timeout(uv_timer_t *t)
     condemn(w, err);
 }
 
-/* Tells everybody, and plans the next start: at once after a good life, later and later after short
- * ones. */
+/* Reports the end, and schedules the next start: at once after a long life, with growing pauses
+ * after short ones. */
 static void go_down(struct agx_worker *w, int returncode, const char *message)
 {
     uint64_t lived = uv_now(agx_loop_uv(w->loop)) - w->started_ms;
@@ -300,7 +300,7 @@ static void go_down(struct agx_worker *w, int returncode, const char *message)
                  message, returncode);
 }
 
-/* The process is gone and nothing more can come from it: says how it ended. */
+/* The process is gone and all its output was read: reports how it ended. */
 static void bury(struct agx_worker *w)
 {
     const struct agx_child_status *status = &w->status;
@@ -318,7 +318,7 @@ static void bury(struct agx_worker *w)
     go_down(w, returncode, text);
 }
 
-/* A loop that was held up has not read yet what lies in the sockets. */
+/* A delayed loop may not have read the sockets yet. */
 static void on_drained_long_enough(uv_timer_t *t)
 {
     struct agx_worker *w = container_of(t, struct agx_worker, timer);
@@ -329,7 +329,7 @@ static void on_drained_long_enough(uv_timer_t *t)
         bury(w);
 }
 
-/* Answers that it sent before it died count: they are read to their end first. */
+/* Answers that it sent before its death count: read them first. */
 static void on_exit_status(void *user, const struct agx_child_status *status)
 {
     struct agx_worker *w = user;
@@ -416,7 +416,7 @@ static void start_process(struct agx_worker *w)
     uv_timer_start(&w->timer, on_boot_timeout, w->config.boot_ms, 0);
 }
 
-/* The environment with the lanes' numbers in front. */
+/* The environment plus the lanes' descriptor numbers. */
 static char **make_env(const char *const *env)
 {
     size_t n = 0;
@@ -454,7 +454,7 @@ struct agx_worker *agx_worker_open(struct agx_loop *l, struct agx_conn_group *g,
     return w;
 }
 
-/* Best effort: who does not read it is killed after the grace. */
+/* Best effort: a worker that does not read it is killed after the grace. */
 static void send_shutdown(struct agx_worker *w, uint64_t grace_ms)
 {
     struct agx_mp_writer m;

@@ -1,6 +1,6 @@
 /*
- * worker.h: the worker process of a server: started at once, started again when it dies, spoken to
- * by frames on two private sockets. It never runs user code in this process, and its death is an
+ * worker.h: the worker process of a server: started at once, restarted when it dies, with frames on
+ * two private sockets. User code never runs in the server's process, and the worker's death is an
  * event, not an error.
  *
  *                start             ready frame
@@ -10,11 +10,11 @@
  * STOPPED
  *
  * Invariants:
- *  (1) agx_worker_out() always gives a buffer: while no process is there, frames wait in it for the
- *      next one;
- *  (2) when a process is gone, what waited for it is gone too, and gone() has been called once for
+ *  (1) agx_worker_out() always returns a buffer: without a process, frames wait in it for the next
+ *      one;
+ *  (2) when a process is gone, its waiting frames are dropped, and gone() has been called once for
  *      it;
- *  (3) no process of the worker's group is left behind when it is STOPPED.
+ *  (3) no process of the worker's group is left when it is STOPPED.
  * Loop thread only.
  */
 #ifndef AGX_RUNTIME_WORKER_H
@@ -33,8 +33,8 @@ struct agx_worker_config {
     const char *const *env;   /* the whole environment; AGENTIX_WORKER_FDS is added */
     int stdout_fd, stderr_fd; /* where its output goes; borrowed */
     size_t max_frame;
-    uint64_t boot_ms;        /* how long it may take until it is ready */
-    uint64_t restart_max_ms; /* the longest pause before another start */
+    uint64_t boot_ms;        /* how long it may take to get ready */
+    uint64_t restart_max_ms; /* the longest pause before a restart */
 };
 #define AGX_WORKER_CONFIG_INIT                                                                     \
     {                                                                                              \
@@ -43,21 +43,20 @@ struct agx_worker_config {
     }
 
 struct agx_worker_ops {
-    /* A frame that is neither `ready` nor `boot_error`. A failure kills the worker. */
+    /* Any frame except `ready` and `boot_error`. On failure the worker is killed. */
     int (*frame)(void *user, struct agx_str frame, struct agx_error **err);
     /*
-     * The process is gone, or could not be started: type WorkerExited or WorkerUnavailable, with a
-     * message for people; `returncode` is the exit code, -signal, or INT_MIN when there was no
-     * process.
+     * The process is gone, or could not be started: type WorkerExited or WorkerUnavailable, and a
+     * message for people; `returncode` is the exit code, -signal, or INT_MIN without a process.
      */
     void (*gone)(void *user, struct agx_str type, const char *message, int returncode);
-    /* It is ready; `name` says what it is ("python 3.11.2"). */
+    /* It is ready; `name` identifies it ("python 3.11.2"). */
     void (*ready)(void *user, struct agx_str name);
-    /* After much had been waiting for it, all is sent. */
+    /* All is sent, after much had been waiting. */
     void (*drained)(void *user);
 };
 
-/* Makes a worker; its first process starts in the next turn. `config` strings and `ops` are
+/* Makes a worker; its first process starts in the next turn. The strings of `config` and `ops` are
  * borrowed for its life. */
 struct agx_worker *agx_worker_open(struct agx_loop *l, struct agx_conn_group *g,
                                    const struct agx_worker_config *config,
@@ -68,12 +67,12 @@ struct agx_buf *agx_worker_out(struct agx_worker *w, enum agx_remote_lane lane);
 /* Bytes that wait in both lanes. */
 size_t agx_worker_queued(const struct agx_worker *w);
 bool agx_worker_is_ready(const struct agx_worker *w);
-/* The process, or -1. */
+/* The pid, or -1. */
 int agx_worker_pid(const struct agx_worker *w);
 
 /*
- * Asks it to end, kills its group after `grace_ms`, and calls `stopped` when nothing of it is left;
- * the worker is freed then. No other callback follows.
+ * Asks it to end, kills its group after `grace_ms`, and calls `stopped` when no process is left;
+ * the worker is then freed. No other callback follows.
  */
 void agx_worker_stop(struct agx_worker *w, uint64_t grace_ms, void (*stopped)(void *user),
                      void *user);

@@ -28,7 +28,7 @@ static char *format(const char *fmt, ...)
     return out;
 }
 
-/* The directory of our own program, without a trailing slash; empty when the kernel does not tell.
+/* The directory of our own program, without a trailing slash; empty if unknown.
  */
 static void own_dir(char out[PATH_MAX])
 {
@@ -58,7 +58,7 @@ static char *on_path(const char *name)
     while (agx_str_split(&rest, ':', &dir)) {
         char *found;
 
-        /* An empty entry means the working directory, which nobody here may choose programs in. */
+        /* An empty entry means the working directory, from which we never run programs. */
         if (dir.len == 0)
             continue;
         found = if_executable(format("%.*s/%s", AGX_STR_ARG(dir), name));
@@ -70,8 +70,7 @@ static char *on_path(const char *name)
 
 static char *find_python(const char *dir)
 {
-    /* First, because in a common bin directory such as /usr/local/bin any python3 may stand beside
-     * us. */
+    /* First, because a common bin directory such as /usr/local/bin may contain any python3. */
     char *found = if_executable(format("%s/../lib/agentix/venv/bin/python", dir));
 
     if (!found)
@@ -81,14 +80,14 @@ static char *find_python(const char *dir)
     return found ? found : on_path("python3");
 }
 
-/* `python` is a path, or a name to be looked up. */
+/* `python` is a path, or a name to look up. */
 static char *resolve(const char *python)
 {
     return strchr(python, '/') ? if_executable(format("%s", python)) : on_path(python);
 }
 
-/* Isolated: no working directory, no user's packages, no variables; the package by its own
- * directory where one is named. */
+/* Isolated: no working directory, no user packages, no variables; the package by its own directory
+ * if one is given. */
 static char **python_argv(char *take_python, const char *package)
 {
     char **argv = agx_alloc(6 * sizeof(char *));

@@ -1,12 +1,12 @@
 /*
- * worker_command.h: which program the worker is, and in which environment it runs.
+ * worker_command.h: the worker's program and environment.
  *
- * Python is, in this order: what was asked for; the one of the virtual environment that `make
- * install` makes (../lib/agentix/venv); the interpreter beside agentix-server (a bundle); python3
- * on PATH. Without any, the program agentix-worker beside agentix-server serves C functions.
+ * Python is, in this order: the requested one; the one of the virtual environment made by `make
+ * install` (../lib/agentix/venv); the interpreter beside agentix-server (a bundle); python3 on
+ * PATH. Without any, the program agentix-worker beside agentix-server serves C functions.
  *
- * The environment is the server's, but for what would change the worker's libraries or modules
- * (LD_*, PYTHON*, ...) and for our token; the bundle's bin stands in front of the image's PATH.
+ * The environment is the server's, except variables that would change the worker's libraries or
+ * modules (LD_*, PYTHON*, ...) and our token; the bundle's bin comes first in the image's PATH.
  */
 #ifndef AGX_RUNTIME_WORKER_COMMAND_H
 #define AGX_RUNTIME_WORKER_COMMAND_H
@@ -19,10 +19,9 @@ struct agx_worker_command {
 
 struct agx_worker_options {
     const char *python;  /* NULL: look for one */
-    const char *program; /* another worker program altogether; NULL: Python's */
-    const char
-        *package;     /* directory that has the package `agentix`; NULL: the interpreter knows it */
-    const char *path; /* directories of user code, colon-separated; NULL: none */
+    const char *program; /* another worker program; NULL: Python's */
+    const char *package; /* directory with the package `agentix`; NULL: the interpreter has it */
+    const char *path;    /* directories of user code, colon-separated; NULL: none */
 };
 
 int agx_worker_command_init(struct agx_worker_command *cmd,
