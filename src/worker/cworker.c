@@ -1,4 +1,4 @@
-/* cworker.c: libraries, calls and threads put together. */
+/* cworker.c: joins libraries, calls and threads. */
 #include "worker/cworker.h"
 
 #include "base/mem.h"
@@ -45,7 +45,7 @@ struct agx_cworker *agx_cworker_free(struct agx_cworker *w)
 {
     if (!w)
         return NULL;
-    /* The threads first: the last one may still be on its way out of a call. */
+    /* The threads first: one may still be returning from a call. */
     w->pool = agx_fnpool_free(w->pool);
     w->dispatch = agx_dispatch_free(w->dispatch);
     w->lib = agx_fnlib_free(w->lib);

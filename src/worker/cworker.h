@@ -16,7 +16,7 @@
 #include "worker/dispatch.h"
 
 struct agx_cworker_config {
-    struct agx_str path;  /* directories of shared objects, ':' between them; copied */
+    struct agx_str path;  /* directories of shared objects, separated by ':'; copied */
     unsigned max_threads; /* AGX_FN_THREADS_MAX */
     void *user;
     /*
@@ -30,7 +30,7 @@ struct agx_cworker_config {
 struct agx_cworker;
 
 struct agx_cworker *agx_cworker_new(const struct agx_cworker_config *config);
-/* No call may be left. Waits for the threads. */
+/* Requires that all calls have ended. Waits for the threads. */
 struct agx_cworker *agx_cworker_free(struct agx_cworker *w);
 
 /* As agx_dispatch_frame(). One thread at a time for each lane. */

@@ -1,12 +1,12 @@
 /*
  * fncall.c: the life of a call.
  *
- *     new --> (in a row of the pool) --> run --> terminal frame
+ *     new --> (in a queue of the pool) --> run --> terminal frame
  *
  * Invariants:
- *  (1) every agx_fncall that agx_fncall_new() made gets exactly one terminal frame: from
+ *  (1) every agx_fncall made by agx_fncall_new() sends exactly one terminal frame: from
  *      agx_fncall_run(), agx_fncall_fail() or agx_fncall_resolve();
- *  (2) the owner hears that it is over when that frame was sent: no call left means that all
+ *  (2) the owner is notified of the end after that frame was sent: when no call is left, all
  *      answers are on their way;
  *  (3) no two of the locks (owner's, call's, output's) are held at once.
  */
@@ -217,7 +217,7 @@ static void send_error(const struct agx_fncall_owner *owner, uint64_t id, enum a
     owner->send(owner->user, kind, agx_buf_peek(&out), wait);
 }
 
-/* What the client sees of an error of ours. */
+/* The error type that the client sees for our error. */
 static const char *client_type(const struct agx_error *e)
 {
     switch (e->code) {
@@ -314,7 +314,7 @@ void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)
 
     c->fn = fn;
     if (agx_fncall_op_cancelled(&c->pub)) {
-        finish(c, r); /* it was cancelled while it waited for a thread */
+        finish(c, r); /* cancelled while it waited for a thread */
         return;
     }
     if (fn->def->kind != kinds[c->kind]) {

@@ -2,12 +2,12 @@
  * fncall.h: one call of a C function, from its frame to its terminal frame.
  *
  *     agx_fncall_new()            the reader: from a `call` frame, which is copied
- *     agx_fncall_input(), ...     the reader: what later frames say
+ *     agx_fncall_input(), ...     the reader: for later frames
  *     agx_fncall_run()            a thread of the pool: arguments, function, exactly one terminal
  *                                 frame
  *
- * No I/O: frames leave by a function of the owner's. The reader's functions never block; those that
- * the running function uses (<agentix/function.h>) do, until credit, input or cancellation comes.
+ * No I/O: the owner's function sends frames. The reader's functions never block; those that the
+ * running function calls (<agentix/function.h>) block until credit, input or cancellation arrives.
  */
 #ifndef AGX_WORKER_FNCALL_H
 #define AGX_WORKER_FNCALL_H
@@ -17,12 +17,12 @@
 
 struct agx_fncall;
 
-/* What the calls of one worker share. */
+/* Shared by the calls of one worker. */
 struct agx_fncall_owner {
     void *user;
     /*
-     * Sends a frame, prefix included, by the lane that belongs to its kind of call: items must not
-     * hold up the results of others. `wait`: the caller may be held back. Any thread.
+     * Sends a frame with its prefix on the lane of its kind of call, so that items do not delay
+     * results of other calls. `wait`: the caller may block. Any thread.
      */
     void (*send)(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait);
     /* The call is over: its terminal frame was sent. */
@@ -49,14 +49,14 @@ static inline void agx_fncall_unrefp(struct agx_fncall **c)
 
 uint64_t agx_fncall_id(const struct agx_fncall *c);
 
-/* Raw bytes of one input value. What is past any credit ends the call with InputOverflow. */
+/* Adds one raw input value. Input beyond any credit ends the call with InputOverflow. */
 void agx_fncall_input(struct agx_fncall *c, struct agx_str item);
 void agx_fncall_end_input(struct agx_fncall *c);
-/* Totals since the call began; lower ones than before do nothing. */
+/* Sets the totals since the call began; lower values than before have no effect. */
 void agx_fncall_credit(struct agx_fncall *c, uint64_t n, uint64_t bytes);
 void agx_fncall_cancel(struct agx_fncall *c);
 
-/* Looks the target up. Where that fails the call has ended, with its terminal frame. */
+/* Looks up the target. On failure the call has ended, with its terminal frame. */
 int agx_fncall_resolve(struct agx_fncall *c, struct agx_fnlib *lib,
                        struct agx_fn **ret_fn) AGX_MUST_CHECK;
 /* Ends it without a run. */

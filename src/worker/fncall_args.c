@@ -1,8 +1,8 @@
 /*
- * fncall_args.c: arguments matched with a function's parameters, and reading inside values.
+ * fncall_args.c: matches arguments with a function's parameters, and reads inside values.
  *
- * All bytes here were walked over once when their frame was read, so they are well-formed and not
- * too deep: a failure to read them again is an error of the function, which passed something else.
+ * All bytes here were parsed once when their frame was read, so they are well-formed and not too
+ * deep. If reading them again fails, the function passed something else.
  */
 #include "worker/fncall_internal.h"
 
@@ -53,7 +53,7 @@ static void set_value(struct agx_fn_value *v, const struct agx_mp_token *t)
         v->type = AGX_FN_BIN;
 }
 
-/* The value at the front of *in, which goes on behind it. 1, or negative. */
+/* Cuts the first value off *in. 1, or negative. */
 static int take_value(struct agx_str *in, struct agx_fn_value *ret)
 {
     struct agx_mp_reader r, whole;
@@ -141,7 +141,7 @@ static int bind_keywords(struct agx_fncall *c)
     return c->error_type ? AGX_FN_FAILED : 0;
 }
 
-/* Matches what was sent with what the function declares; messages as Python's. */
+/* Matches arguments with the declared parameters; messages as in Python. */
 int agx_fncall_bind(struct agx_fncall *c)
 {
     const struct agx_fn *fn = c->fn;
@@ -262,7 +262,7 @@ int agx_fncall_op_open(struct agx_fn_call *pub, const struct agx_fn_value *v,
     if (v->type == AGX_FN_EXT && v->ext_type == AGX_MP_EXT_MODEL) {
         struct agx_mp_reader outer, model;
 
-        /* The frame's walk went round the payloads of extensions: this one is looked at here. */
+        /* The frame's check skipped extension payloads: check this one here. */
         if (agx_mp_reader_init(&outer, raw, &no_limits, NULL) == 0 &&
             agx_mp_open_model(&outer, from_bytes(v->as.bytes), &model, NULL) == 0 &&
             inside(agx_str_bytes(model.at, (size_t)(model.end - model.at)), &in) == 0) {

@@ -1,4 +1,4 @@
-/* fncall_flow.c: where a running function waits: for credit, for input, for time. */
+/* fncall_flow.c: blocking operations of a running function: credit, input, time. */
 #include "worker/fncall_internal.h"
 
 #include "base/clock.h"
@@ -72,11 +72,11 @@ static bool take_input(struct agx_fncall *c, struct agx_fn_value *ret)
     agx_buf_clear(&c->item);
     if (agx_fncall_read_value(rest, ret) < 0 ||
         agx_buf_append(&c->item, agx_str_bytes(ret->raw.ptr, ret->raw.len)) < 0)
-        abort(); /* the input was well-formed when it came; memory for an item is all there is */
+        abort(); /* only memory can fail: the input was checked on arrival */
     (void)agx_fncall_read_value(agx_buf_peek(&c->item), ret);
     c->input_at += c->item.len;
     if (c->input_at * 2 > c->input.len) {
-        /* Each byte is moved at most once for each that was taken. */
+        /* Amortised: each consumed byte causes at most one byte to move. */
         agx_buf_consume(&c->input, c->input_at);
         c->input_at = 0;
         if (c->input.len == 0 && c->input.cap > AGX_FRAME_HELD_KEEP)

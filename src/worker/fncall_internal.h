@@ -1,8 +1,8 @@
 /*
- * fncall_internal.h: what the files of a call share.
+ * fncall_internal.h: shared by the files of a call.
  *
  *   fncall.c       its life: frames in, the run, the terminal frame
- *   fncall_flow.c  what blocks: items under credit, input, cancellation, time
+ *   fncall_flow.c  blocking operations: items under credit, input, cancellation, time
  *   fncall_args.c  arguments matched with parameters, and reading inside values
  *   fncall_out.c   writing values
  */
@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 struct agx_fncall {
-    struct agx_fn_call pub; /* what the function sees; first, so that it is the same pointer */
+    struct agx_fn_call pub; /* the function's view; first, so that the pointers are equal */
     const struct agx_fncall_owner *owner;
     struct agx_list_node node; /* in a row: fnpool.c */
     atomic_uint refs;
@@ -29,23 +29,23 @@ struct agx_fncall {
     uint64_t id;
     enum agx_remote_kind kind;
     unsigned flags;       /* AGX_RECV_ bits */
-    size_t max;           /* the largest message that the client takes */
+    size_t max;           /* the largest message that the client accepts */
     uint64_t deadline;    /* on agx_clock_ms(); 0: none */
     char *call_id;        /* owned */
     struct agx_buf bytes; /* owned copies: the three below are views of it */
     struct agx_str target;
     struct agx_str args, kwargs;
 
-    /* Only the thread that runs it. */
+    /* Used only by the thread that runs it. */
     const struct agx_fn *fn;
     struct agx_str bound[AGX_FN_PARAMS_MAX]; /* raw values; ptr NULL: not given */
-    struct agx_buf out;                      /* the frame of the value that is being written */
+    struct agx_buf out;                      /* the frame of the value being written */
     struct agx_mp_writer w;
-    size_t value_at;                  /* where in `out` its value begins; 0: no frame was begun */
-    struct agx_buf item;              /* the input item that the function looks at */
-    char *error_type, *error_message; /* owned; what the function failed with */
+    size_t value_at;                  /* start of the value in `out`; 0: no frame begun */
+    struct agx_buf item;              /* the function's current input item */
+    char *error_type, *error_message; /* owned; the function's error */
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     bool cancelled, input_ended, overflow;
     int cancel_fd; /* -1: nobody asked for it */
@@ -62,7 +62,7 @@ static inline struct agx_fncall *agx_fncall_of(struct agx_fn_call *pub)
 
 extern const struct agx_fn_ops agx_fncall_ops;
 
-/* The first failure counts. Takes printf's arguments. */
+/* Sets the error, unless one is set. Takes printf's arguments. */
 void agx_fncall_set_error(struct agx_fncall *c, const char *type, const char *fmt, ...)
     AGX_PRINTF(3, 4);
 int agx_fncall_op_fail(struct agx_fn_call *pub, const char *type, const char *fmt, va_list ap)

@@ -1,6 +1,6 @@
 /*
- * fncall_out.c: the value that a function writes. It is written straight into the frame that will
- * carry it: `out` holds the frame's head from the first put on, and the value begins at value_at.
+ * fncall_out.c: the value that a function writes. It is written directly into its frame: `out` has
+ * the frame's head from the first put on, and the value begins at value_at.
  */
 #include "worker/fncall_internal.h"
 
@@ -92,7 +92,7 @@ void agx_fncall_op_put_ndarray(struct agx_fn_call *pub, const struct agx_fn_ndar
         agx_fncall_set_error(c, "SerializationError", "%s", err->message);
 }
 
-/* Whether every client could take this token, as a key or as a value. */
+/* Why the client cannot accept this token as a key or value; NULL: it can. */
 static const char *unfit(const struct agx_mp_token *t, bool is_key, unsigned flags)
 {
     struct agx_mp_ndarray a;
