@@ -1,4 +1,4 @@
-/* call.c: the installed functions of calls: the session's, with the clock, the socket and waiting.
+/* call.c: the installed functions for calls: those of the session, plus clock, socket and waiting.
  */
 #include "client/runtime_internal.h"
 
@@ -82,7 +82,7 @@ int agx_call_take(struct agx_call *call, const void **ret_value, size_t *ret_len
     return r;
 }
 
-/* As agx_call_take(), but waits rather than give AGX_TAKE_NOTHING. */
+/* As agx_call_take(), but waits instead of returning AGX_TAKE_NOTHING. */
 static int take_wait(struct agx_call *call, int timeout_ms, const void **ret_value, size_t *ret_len,
                      struct agx_error **err)
 {
@@ -107,7 +107,7 @@ int agx_call_wait(struct agx_call *call, int timeout_ms, const void **ret_value,
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "only a unary call has one result");
     r = take_wait(call, timeout_ms, ret_value, ret_len, err);
     if (r == AGX_TAKE_END)
-        return agx_error_set(err, AGX_FAILED_PRECONDITION, "the result was taken before");
+        return agx_error_set(err, AGX_FAILED_PRECONDITION, "the result was already taken");
     return AGX_MIN(r, 0);
 }
 

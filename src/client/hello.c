@@ -32,7 +32,7 @@ int agx_hello_encode(struct agx_buf *out, struct agx_str token, struct agx_str s
     return r;
 }
 
-/* A session id is what the server may be named by; it goes back to it as it is. */
+/* A session id is sent back to the server unchanged, so it must not need escaping. */
 static bool is_plain(const struct agx_json_token *t)
 {
     return t->kind == AGX_JSON_STRING && !t->escaped && t->raw.len > 2 &&
@@ -60,7 +60,7 @@ static bool read_member(struct agx_str name, const struct agx_json_token *t, str
     return true;
 }
 
-/* The value of member `name` of an object's text; false where there is none. */
+/* The value of member `name` in an object's text; false if missing. */
 static bool find_object(struct agx_str json, struct agx_str name, struct agx_json_token *ret)
 {
     struct agx_json_scan s;

@@ -1,5 +1,5 @@
 /*
- * hello.h: what client and server tell each other in Socket.IO's CONNECT
+ * hello.h: the handshake of client and server in Socket.IO's CONNECT
  * (docs/design/runtime-protocol.md, section 2).
  */
 #ifndef AGX_CLIENT_HELLO_H
@@ -21,8 +21,8 @@ int agx_hello_encode(struct agx_buf *out, struct agx_str token, struct agx_str s
                      uint64_t max_message) AGX_MUST_CHECK;
 
 /*
- * The server's answer. -AGX_FAILED_PRECONDITION when it offers no `agentix` map of protocol 1: then
- * it is another program. *ret borrows from `json`.
+ * Reads the server's answer. -AGX_FAILED_PRECONDITION when it has no `agentix` map of protocol 1:
+ * then it is another program. *ret borrows from `json`.
  */
 int agx_hello_decode(struct agx_str json, struct agx_hello *ret,
                      struct agx_error **err) AGX_MUST_CHECK;

@@ -7,7 +7,7 @@
 struct agx_item {
     struct agx_item *next;
     uint64_t seq;
-    bool end; /* no item but the end of the input; without bytes */
+    bool end; /* marks the end of the input; without bytes */
     size_t len;
     char bytes[];
 };
@@ -17,14 +17,14 @@ struct agx_items {
 };
 
 void agx_items_init(struct agx_items *q);
-/* Frees what is in it; it can be used again. */
+/* Frees its items; it can be used again. */
 void agx_items_clear(struct agx_items *q);
 
 /* A copy of the bytes, in no queue; NULL without memory. The caller frees it with free(). */
 struct agx_item *agx_item_new(struct agx_str bytes, uint64_t seq);
 /* Takes the item. */
 void agx_items_push(struct agx_items *q, struct agx_item *item);
-/* The caller owns it; NULL: the queue is empty. */
+/* Removes the first item, which the caller owns; NULL: the queue is empty. */
 struct agx_item *agx_items_pop(struct agx_items *q);
 
 #endif

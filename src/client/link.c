@@ -1,4 +1,4 @@
-/* link.c: HTTP, WebSocket, Engine.IO and Socket.IO of one connection, read in this order. */
+/* link.c: HTTP, WebSocket, Engine.IO and Socket.IO of one connection, in this order. */
 #include "client/link.h"
 
 #include "base/banned.h"
@@ -10,7 +10,7 @@
 
 enum {
     OUT_KEEP = 1 << 20,  /* memory that the queue keeps once it is empty */
-    OUT_MOVE = 64 << 10, /* sent bytes at its front that are worth a move of the others */
+    OUT_MOVE = 64 << 10, /* sent bytes at its front at which the rest is moved */
 };
 
 void agx_link_init(struct agx_link *l, struct agx_siphash_key seed, size_t max_message)
@@ -38,7 +38,7 @@ void agx_link_done(struct agx_link *l)
     agx_buf_done(&l->out);
 }
 
-/* A number that nobody who lacks the seed can foresee. */
+/* A number that is unpredictable without the seed. */
 static uint64_t draw(struct agx_link *l)
 {
     uint64_t n = ++l->drawn;
@@ -58,7 +58,7 @@ static int put_frame(struct agx_link *l, enum agx_ws_kind kind, struct agx_str p
 
 static int no_room(struct agx_error **err)
 {
-    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "too much waits to be sent");
+    return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "too much data is waiting to be sent");
 }
 
 static int put_request(struct agx_link *l, struct agx_str host, struct agx_str token)
@@ -103,7 +103,7 @@ int agx_link_begin(struct agx_link *l, struct agx_str host, struct agx_str token
         r = put_request(l, host, token);
     if (r == -AGX_INVALID_ARGUMENT)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "the host or the token cannot stand in an HTTP header");
+                             "the host or the token is not valid in an HTTP header");
     if (r < 0)
         return no_room(err);
     l->state = AGX_LINK_HTTP;
@@ -130,7 +130,7 @@ static int refused(const struct agx_http_head *head, struct agx_error **err)
     }
 }
 
-/* 1 when the WebSocket stands. */
+/* 1 when the WebSocket is established. */
 static int read_answer(struct agx_link *l, uint8_t **data, size_t *len, struct agx_error **err)
 {
     struct agx_http_head head;
@@ -175,7 +175,7 @@ static int on_open(struct agx_link *l, struct agx_str json, struct agx_error **e
     return 0;
 }
 
-/* The server's words in {"message":"..."}; empty where there are none. */
+/* The server's text in {"message":"..."}; empty if none. */
 static struct agx_str message_of(struct agx_str json)
 {
     struct agx_json_token t;

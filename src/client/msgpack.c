@@ -1,4 +1,4 @@
-/* msgpack.c: the installed writer and reader over the codec's. */
+/* msgpack.c: the installed writer and reader, on top of the codec's. */
 #include "agentix/msgpack.h"
 
 #include "base/banned.h"
@@ -116,7 +116,7 @@ void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t len)
         agx_mp_write_raw(&w->mp, agx_str_bytes(bytes, len));
 }
 
-/* 0, or what went wrong so far. */
+/* 0, or the writer's first error. */
 static int check(struct agx_writer *w, struct agx_error **err)
 {
     if (!w)
@@ -156,14 +156,14 @@ bool agx_reader_at_end(const struct agx_reader *r)
     return r->at == r->end;
 }
 
-/* The codec's reader at the place of ours. */
+/* Sets up the codec's reader at our position. */
 static int resume(const struct agx_reader *r, struct agx_mp_reader *ret, struct agx_error **err)
 {
     int status =
         agx_mp_reader_init(ret, agx_str_bytes(r->start, (size_t)(r->end - r->start)), &limits, err);
 
     if (status == 0)
-        ret->at += r->at - r->start; /* of no bytes the codec keeps a pointer of its own */
+        ret->at += r->at - r->start; /* for no bytes the codec uses its own pointer */
     return status;
 }
 
@@ -244,7 +244,7 @@ int agx_reader_skip(struct agx_reader *r, const void **ret_bytes, size_t *ret_le
 
 int agx_reader_json(struct agx_reader *r, char **ret_json, struct agx_error **err)
 {
-    /* Escapes make six bytes of one, base64 four of three. */
+    /* Escapes turn one byte into six, base64 three into four. */
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(6 * AGX_MESSAGE_MAX);
     struct agx_mp_reader mp;
     char *json;

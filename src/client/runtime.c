@@ -1,6 +1,6 @@
 /*
- * runtime.c: the socket of a session, and waiting for it. All rules of the protocol are in
- * session.h; here bytes are moved and time is read.
+ * runtime.c: the socket of a session, and waiting for it. session.h has all protocol rules; this
+ * file moves bytes and reads the clock.
  */
 #include "client/runtime_internal.h"
 
@@ -61,7 +61,7 @@ static void lost(struct agx_runtime *rt, int sys_errno, const char *what)
         (void)agx_error_errno(&err, sys_errno, "%s '%s'", what, rt->url);
     else
         (void)agx_error_set(&err, AGX_UNAVAILABLE, "%s '%s'", what, rt->url);
-    /* Whatever the system calls it (no such socket, no right to it): the server is out of reach. */
+    /* For any errno (no such socket, no permission) the server is unreachable. */
     if (sys_errno > 0 && err->cause)
         err->code = AGX_UNAVAILABLE;
     agx_session_lost(rt->session, &err, agx_clock_ms());
@@ -102,7 +102,7 @@ static void connect_next(struct agx_runtime *rt)
     lost(rt, errno, "connect");
 }
 
-/* Has the socket that the session asks for, or none. */
+/* Opens or closes the socket, as the session requests. */
 static void follow_session(struct agx_runtime *rt)
 {
     uint64_t wanted = agx_session_attempt(rt->session);
@@ -138,7 +138,7 @@ static void finish_connect(struct agx_runtime *rt)
     agx_session_dialed(rt->session, agx_clock_ms());
 }
 
-/* The descriptor belongs to the connection that the session has now. */
+/* Does the descriptor belong to the session's current connection? */
 static bool is_live(const struct agx_runtime *rt)
 {
     return rt->fd >= 0 && !rt->connecting && rt->attempt == agx_session_attempt(rt->session);
@@ -245,7 +245,7 @@ bool agx_runtime_pump(struct agx_runtime *rt, uint64_t deadline_ms)
         return false;
     if (deadline_ms != UINT64_MAX && (timeout < 0 || deadline_ms - now < (uint64_t)timeout))
         timeout = (int)AGX_MIN(deadline_ms - now, (uint64_t)INT_MAX);
-    (void)poll(&p, rt->fd >= 0 ? 1 : 0, timeout); /* an interruption is one more turn */
+    (void)poll(&p, rt->fd >= 0 ? 1 : 0, timeout); /* EINTR: try again */
     agx_runtime_dispatch(rt);
     return true;
 }
@@ -305,7 +305,7 @@ static int tcp_addresses(struct agx_runtime *rt, const struct agx_url *url, stru
     return 0;
 }
 
-/* Fills in what the caller's (perhaps older) structure has, over our defaults. */
+/* Copies the caller's (perhaps older, smaller) structure over our defaults. */
 static int read_options(const struct agx_runtime_options *o, struct agx_runtime_options *ret,
                         struct agx_error **err)
 {

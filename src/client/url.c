@@ -1,4 +1,4 @@
-/* url.c: reads the two kinds of address. */
+/* url.c: parses the two kinds of address. */
 #include "client/url.h"
 
 #include "base/banned.h"
@@ -58,9 +58,9 @@ static int parse_http(const char *text, struct agx_str rest, struct agx_url *ret
     if (rest.len > 1)
         return bad(err, text, "a path has no meaning here");
     if (!split_authority(authority, &host, &port) || !is_host(host))
-        return bad(err, text, "no proper host");
+        return bad(err, text, "the host is invalid");
     if (!agx_parse_u64(port, 65535, &number) || number == 0)
-        return bad(err, text, "no proper port");
+        return bad(err, text, "the port is invalid");
     ret->host = agx_str_dup(host);
     ret->port = agx_str_dup(port);
     ret->authority = agx_str_dup(authority);
@@ -85,7 +85,7 @@ int agx_url_parse(const char *text, struct agx_url *ret, struct agx_error **err)
                           "a client in another language",
                           text);
     } else {
-        r = bad(err, text ? text : "", "no such kind of address");
+        r = bad(err, text ? text : "", "unknown kind of address");
     }
     if (r < 0)
         agx_url_done(&u);
