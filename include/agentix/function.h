@@ -19,17 +19,17 @@
  *
  *     cc -shared -fPIC -o libsums.so sums.c          called as c:sums::add
  *
- * A function returns 0 when it has done its work, negative when it failed. What it returned after
- * agx_fn_fail() or a failed getter reaches the client as that error.
+ * A function returns 0 on success, negative on failure. A negative return after agx_fn_fail() or a
+ * failed getter gives the client that error.
  *
- * Ownership: everything that a getter gives is borrowed from the call and valid until the function
- * returns (an item of agx_fn_next() until the next one). What is put is copied.
+ * Ownership: values from getters are borrowed from the call and valid until the function returns
+ * (an item of agx_fn_next() until the next one). Values that are put are copied.
  *
  * Threads: each call runs in a thread of the worker, many at once, also of the same function unless
- * it has AGX_FUNCTION_SERIAL. A call's functions belong to one thread at a time, but for
- * agx_fn_cancelled() and agx_fn_cancel_fd(), which any thread may use while the call runs.
+ * it has AGX_FUNCTION_SERIAL. Only one thread at a time may use a call, except agx_fn_cancelled()
+ * and agx_fn_cancel_fd(), which any thread may use while the call runs.
  *
- * A crash, exit() or abort() ends the worker with all calls in it, and the clients are told so.
+ * A crash, exit() or abort() ends the worker with all its calls, and their clients get an error.
  */
 #ifndef AGENTIX_FUNCTION_H
 #define AGENTIX_FUNCTION_H
@@ -39,7 +39,7 @@
 #define AGX_FN_FAILED (-1)
 #define AGX_FN_CANCELLED (-2)
 
-/* Registers an array of functions; once in a shared object, at file level. */
+/* Registers an array of functions; once per shared object, at file level. */
 #define AGX_FUNCTIONS(array)                                                                       \
     const struct agx_function_table agentix_functions = { AGX_FUNCTION_ABI,                        \
                                                           (uint32_t)sizeof(struct agx_function),   \
@@ -52,8 +52,8 @@
 #define AGX_FN_PRINTF(fmt, first)
 #endif
 
-/* Ends the call with that error once the function returns; the first one counts. Gives
- * AGX_FN_FAILED, so that one writes `return agx_fn_fail(call, "ValueError", "...")`. */
+/* Makes the call end with that error once the function returns; the first error counts. Returns
+ * AGX_FN_FAILED, for `return agx_fn_fail(call, "ValueError", "...")`. */
 AGX_FN_PRINTF(3, 4)
 static inline int agx_fn_fail(struct agx_fn_call *c, const char *type, const char *fmt, ...)
 {
@@ -66,10 +66,10 @@ static inline int agx_fn_fail(struct agx_fn_call *c, const char *type, const cha
 }
 
 /*
- * Arguments, by the place of their name in `params`: the client gave them by position or by name,
- * which has been matched already. 1: *ret is the argument. 0: it is one with '?', and was not
- * given; *ret is as before, which makes defaults easy. Negative: another type was asked for than
- * was sent, and the call fails with TypeError. Without `params`, `i` counts positional arguments.
+ * Arguments, by their position in `params`; arguments given by position and by name are already
+ * matched. 1: *ret is the argument. 0: it is optional ('?') and was not given; *ret is unchanged,
+ * which makes defaults easy. Negative: the argument has another type, and the call fails with
+ * TypeError. Without `params`, `i` counts positional arguments.
  */
 static inline int agx_fn_arg(struct agx_fn_call *c, unsigned i, struct agx_fn_value *ret)
 {
@@ -96,7 +96,7 @@ static inline int agx_fn_arg_int(struct agx_fn_call *c, unsigned i, int64_t *ret
     return r;
 }
 
-/* Takes an integer too. */
+/* Accepts an integer too. */
 static inline int agx_fn_arg_float(struct agx_fn_call *c, unsigned i, double *ret)
 {
     struct agx_fn_value v;
@@ -127,7 +127,7 @@ static inline int agx_fn_arg_bin(struct agx_fn_call *c, unsigned i, struct agx_f
     return r;
 }
 
-/* All of them as they came: an array and a map. */
+/* All arguments as received: an array and a map. */
 static inline void agx_fn_args(struct agx_fn_call *c, struct agx_fn_value *ret_args,
                                struct agx_fn_value *ret_kwargs)
 {
@@ -136,7 +136,7 @@ static inline void agx_fn_args(struct agx_fn_call *c, struct agx_fn_value *ret_a
 
 /*
  * Reading inside a value. agx_fn_open() takes an array, a map or a model (extension 2, whose fields
- * are a map); other types fail with TypeError, 0 otherwise. agx_fn_read() gives 1 and one whole
+ * are a map) and returns 0; other types fail with TypeError. agx_fn_read() returns 1 and one whole
  * value, in a map keys and values in turn, and 0 after the last.
  */
 static inline int agx_fn_open(struct agx_fn_call *c, const struct agx_fn_value *v,
@@ -151,7 +151,7 @@ static inline int agx_fn_read(struct agx_fn_call *c, struct agx_fn_reader *r,
     return c->ops->read(c, r, ret);
 }
 
-/* The numpy array in an argument or item: 0, or negative with TypeError when it is none. */
+/* The numpy array in an argument or item: 0, or negative with TypeError for other types. */
 static inline int agx_fn_ndarray(struct agx_fn_call *c, const struct agx_fn_value *v,
                                  struct agx_fn_ndarray *ret)
 {

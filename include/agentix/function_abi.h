@@ -1,11 +1,11 @@
 /*
- * function_abi.h: what lies between a shared object and the worker that loads it. Include
- * <agentix/function.h>, which says how to use it.
+ * function_abi.h: the binary interface between a shared object and the worker that loads it.
+ * Include <agentix/function.h>, which documents its use.
  *
- * A shared object needs no symbol of ours: every call brings a table of the worker's functions
- * along, so that the same object works in agentix-worker and in a Python worker. Tables only grow,
- * and only at their end; with each growth AGX_FUNCTION_ABI goes up by one. A worker refuses an
- * object with a higher number than its own, and takes those with a lower one.
+ * A shared object needs no symbol of ours: every call passes a table of the worker's functions, so
+ * the same object works in agentix-worker and in a Python worker. Tables only grow at their end,
+ * and each growth increments AGX_FUNCTION_ABI. A worker refuses an object with a higher number than
+ * its own, and accepts lower ones.
  */
 #ifndef AGENTIX_FUNCTION_ABI_H
 #define AGENTIX_FUNCTION_ABI_H
@@ -29,7 +29,7 @@ struct agx_fn_bytes {
 enum agx_fn_type {
     AGX_FN_NIL,
     AGX_FN_BOOL,
-    AGX_FN_INT,  /* what fits into int64_t */
+    AGX_FN_INT,  /* values that fit into int64_t */
     AGX_FN_UINT, /* above INT64_MAX only */
     AGX_FN_FLOAT,
     AGX_FN_STR,
@@ -70,7 +70,7 @@ struct agx_fn_ndarray {
 
 struct agx_fn_ops;
 
-/* A running call. The worker keeps more behind it. */
+/* A running call. The worker stores more after it. */
 struct agx_fn_call {
     const struct agx_fn_ops *ops;
 };
@@ -108,7 +108,7 @@ struct agx_function {
     const char *name; /* letters, digits, '_', '.', '-' */
     enum agx_fn_kind kind;
     unsigned flags;     /* AGX_FUNCTION_SERIAL */
-    const char *params; /* names, "a b scale?"; NULL: anything is taken */
+    const char *params; /* names, "a b scale?"; NULL: any arguments */
     int (*run)(struct agx_fn_call *call);
 };
 
@@ -119,7 +119,7 @@ struct agx_function_table {
     size_t count;
 };
 
-/* What a shared object exports: AGX_FUNCTIONS() defines it. */
+/* The export of a shared object, defined by AGX_FUNCTIONS(). */
 extern AGX_PUBLIC const struct agx_function_table agentix_functions;
 
 AGX_END_DECLS

@@ -10,9 +10,9 @@
 #include <string.h>
 
 /*
- * Writing the result, or the next item: one value, put in pieces when it is a container. A unary
- * function that puts nothing gives nil. What cannot be written (text that is no UTF-8, two values,
- * half a map, no memory) fails the call when the value is sent, so nothing needs a check here.
+ * Writing the result, or the next item: one value, written in pieces if it is a container. A unary
+ * function that puts nothing returns nil. An invalid value (text that is not UTF-8, two values,
+ * half a map, no memory) fails the call when it is sent, so nothing needs a check here.
  */
 static inline void agx_fn_put_nil(struct agx_fn_call *c)
 {
@@ -93,7 +93,7 @@ static inline void agx_fn_put_array(struct agx_fn_call *c, uint32_t count)
     c->ops->put(c, &v);
 }
 
-/* `count` keys, each with its value, must follow. Text is the only key that every client takes. */
+/* `count` keys, each with its value, must follow. Only text keys are accepted by every client. */
 static inline void agx_fn_put_map(struct agx_fn_call *c, uint32_t count)
 {
     struct agx_fn_value v;
@@ -115,31 +115,31 @@ static inline void agx_fn_put_ndarray(struct agx_fn_call *c, const struct agx_fn
 }
 
 /*
- * Sends what was put as the next item of a stream or of bidi output. Blocks while the receiver
+ * Sends the put value as the next item of a stream or of bidi output. Blocks while the receiver
  * takes no more. 0, or negative: the call was cancelled or failed, and the function should return
- * what it got.
+ * that value.
  */
 static inline int agx_fn_emit(struct agx_fn_call *c)
 {
     return c->ops->emit(c);
 }
 
-/* The next item of bidi input: blocks for it. 1: *ret is valid until the next call of this; 0: the
- * client has sent its last; AGX_FN_CANCELLED. */
+/* The next item of bidi input; blocks. 1: *ret is valid until the next call; 0: the client has sent
+ * its last; AGX_FN_CANCELLED. */
 static inline int agx_fn_next(struct agx_fn_call *c, struct agx_fn_value *ret)
 {
     return c->ops->next(c, ret);
 }
 
-/* Not 0 once the client has given up: a long computation looks now and then, and returns
+/* Nonzero once the client has given up: a long computation should check now and then, and return
  * AGX_FN_CANCELLED. */
 static inline int agx_fn_cancelled(struct agx_fn_call *c)
 {
     return c->ops->cancelled(c);
 }
 
-/* A descriptor that becomes readable then, for poll(2); negative when there is none to be had. The
- * worker closes it. */
+/* A descriptor that becomes readable on cancellation, for poll(2); negative on failure. The worker
+ * closes it. */
 static inline int agx_fn_cancel_fd(struct agx_fn_call *c)
 {
     return c->ops->cancel_fd(c);
@@ -157,7 +157,7 @@ static inline int64_t agx_fn_time_left_ms(struct agx_fn_call *c)
     return c->ops->time_left(c);
 }
 
-/* The client's name for the call; for logs. */
+/* The client's id of the call; for logs. */
 static inline const char *agx_fn_call_id(struct agx_fn_call *c)
 {
     return c->ops->call_id(c);

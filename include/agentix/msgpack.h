@@ -1,6 +1,6 @@
 /*
- * msgpack.h: arguments and results of remote calls are msgpack. A small writer, a small reader, and
- * both to and from JSON.
+ * msgpack.h: reads and writes msgpack, the format of arguments and results, and converts it to
+ * and from JSON.
  *
  *     struct agx_writer *w = agx_writer_new();
  *
@@ -9,9 +9,9 @@
  *     agx_writer_cstr(w, "Ada");
  *     r = agx_writer_bytes(w, &bytes, &len, &err);
  *
- * A failure of a writer sticks: the calls after it do nothing and agx_writer_bytes() reports it, so
- * that a value is written as a list of calls with one check. agx_writer_new() may give NULL; that
- * too is reported there, because every function of a writer accepts NULL.
+ * A writer's failure is sticky: later calls have no effect and agx_writer_bytes() reports it, so a
+ * value is written as a list of calls with one check. agx_writer_new() may return NULL; that is
+ * reported there too, because every function of a writer accepts NULL.
  */
 #ifndef AGENTIX_MSGPACK_H
 #define AGENTIX_MSGPACK_H
@@ -26,7 +26,7 @@ struct agx_writer;
 
 AGX_PUBLIC struct agx_writer *agx_writer_new(void);
 AGX_PUBLIC struct agx_writer *agx_writer_free(struct agx_writer *w);
-/* Empties it, its failure included. */
+/* Empties it and clears its failure. */
 AGX_PUBLIC void agx_writer_clear(struct agx_writer *w);
 
 AGX_PUBLIC void agx_writer_nil(struct agx_writer *w);
@@ -42,7 +42,7 @@ AGX_PUBLIC void agx_writer_bin(struct agx_writer *w, const void *bytes, size_t l
 AGX_PUBLIC void agx_writer_array(struct agx_writer *w, size_t count);
 AGX_PUBLIC void agx_writer_map(struct agx_writer *w, size_t count);
 AGX_PUBLIC void agx_writer_ext(struct agx_writer *w, int8_t type, const void *bytes, size_t len);
-/* Bytes that are msgpack already. */
+/* Bytes that are already msgpack. */
 AGX_PUBLIC void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t len);
 /*
  * One JSON value. {"$bytes": "<base64>"} becomes bin, {"$float": "nan"} (or "inf", "-inf") that
@@ -51,7 +51,7 @@ AGX_PUBLIC void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t l
 AGX_PUBLIC int agx_writer_json(struct agx_writer *w, const char *json, size_t len,
                                struct agx_error **err);
 
-/* What was written so far; borrowed until the next call for `w`. */
+/* The bytes written so far; borrowed until the next call for `w`. */
 AGX_PUBLIC int agx_writer_bytes(struct agx_writer *w, const void **ret_bytes, size_t *ret_len,
                                 struct agx_error **err);
 
@@ -90,13 +90,13 @@ struct agx_reader {
     const unsigned char *start, *at, *end;
 };
 
-/* The bytes stay the caller's and must outlive the reader. */
+/* Borrows the bytes, which must outlive the reader. */
 AGX_PUBLIC void agx_reader_init(struct agx_reader *r, const void *bytes, size_t len);
 AGX_PUBLIC bool agx_reader_at_end(const struct agx_reader *r);
-/* The next value, or header of a container. A failure leaves the reader where it was. */
+/* The next value, or header of a container. A failure does not move the reader. */
 AGX_PUBLIC int agx_reader_next(struct agx_reader *r, struct agx_value *ret_value,
                                struct agx_error **err);
-/* Steps over one whole value; its bytes are *ret_bytes (which may be NULL). */
+/* Skips one whole value; its bytes are *ret_bytes (which may be NULL). */
 AGX_PUBLIC int agx_reader_skip(struct agx_reader *r, const void **ret_bytes, size_t *ret_len,
                                struct agx_error **err);
 /*
