@@ -1,6 +1,6 @@
 """Agentix: call functions in a sandbox as if they were local.
 
-Names are imported when they are first used: a worker that starts must not pay for the client.
+Names are imported on first use, so that a starting worker does not pay for the client.
 """
 
 import importlib

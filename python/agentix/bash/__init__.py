@@ -3,7 +3,7 @@
     result = await client.remote(bash.run, "ls -l", cwd="/workspace")
     async for event in client.remote(bash.run_stream, "make"): ...
 
-Each command runs in a process group of its own, and the whole group is killed at a timeout, when
+Each command runs in its own process group, and the whole group is killed at a timeout, when
 the call is cancelled, and when the shell has ended.
 """
 
@@ -34,14 +34,14 @@ __all__ = [
 MAX_OUTPUT = 10 << 20
 
 _READ = 65536
-# Output that children of the shell left in the pipes is read for so long after its end.
+# How long output that the shell's children left in the pipes is read after its end.
 _DRAIN_S = 1.0
-# Of the runtime itself: a command of the task must not inherit them.
+# Variables of the runtime itself, which a command of the task must not inherit.
 _SCRUBBED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "AGENTIX_TOKEN")
 
 
 class BashResult(BaseModel):
-    """What a command did. `exit_code` -1: it was stopped at its timeout."""
+    """The result of a command. `exit_code` -1: it was stopped at its timeout."""
 
     exit_code: int
     stdout: str
@@ -85,7 +85,7 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 class _Shell:
-    """A shell in a session of its own.
+    """A shell in its own session.
 
     Not asyncio's subprocess: that waits for the pipes too, which a child in the background may hold
     open for ever, and reaps the shell before we can kill its group. Until the shell is reaped, its
@@ -122,7 +122,7 @@ class _Shell:
         return reader
 
     def _on_exit(self) -> None:
-        """The shell has ended: what it left behind ends with it."""
+        """The shell has ended: ends the processes that it left behind."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._kill_group()
@@ -145,7 +145,7 @@ class _Shell:
 
 
 async def _read_capped(stream: asyncio.StreamReader, into: bytearray, cap: int) -> None:
-    """All output up to the cap; the rest is read and dropped, so that the command can go on."""
+    """Reads all output up to the cap; drops the rest, so that the command can continue."""
     dropped = False
     while data := await stream.read(_READ):
         room = cap - len(into)
@@ -177,7 +177,7 @@ async def run(
             message = f"Command timed out after {timeout}s"
             return BashResult(exit_code=-1, stdout=_text(out), stderr=message)
         finally:
-            # Whoever left the group may hold the pipes: they get a moment, not for ever.
+            # Processes that left the group may hold the pipes open: wait for them only briefly.
             with contextlib.suppress(TimeoutError, asyncio.CancelledError):
                 await asyncio.wait_for(readers, _DRAIN_S if shell.exited.done() else 0)
         return BashResult(exit_code=code, stdout=_text(out), stderr=_text(err))
@@ -209,7 +209,7 @@ async def run_stream(
     env: dict[str, str] | None = None,
     timeout: float | None = None,  # noqa: ASYNC109  (the documented name)
 ) -> AsyncIterator[BashEvent]:
-    """Runs a command and gives its output as it comes; `BashExit` or `BashError` is the last."""
+    """Runs a command and yields its output as it comes; `BashExit` or `BashError` is the last."""
     try:
         shell = _Shell(command, cwd, env)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""Deployments by name: those that this process registered, and those of installed distributions."""
+"""Deployments by name: registered in this process, or from installed distributions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _origin(point: EntryPoint) -> str:
 
 
 class Registry:
-    """Plugins of one entry-point group. They are looked up once, and imported when asked for."""
+    """Plugins of one entry-point group. They are looked up once, and imported when requested."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -40,11 +40,11 @@ class Registry:
         return self._group
 
     def register(self, name: str, plugin: Any) -> None:
-        """In this process; goes before what is installed."""
+        """Registers it in this process; takes precedence over installed plugins."""
         self._registered[name] = plugin
 
     def get(self, name: str) -> Any:
-        """The plugin. KeyError: there is none; what its import raised; PluginConflictError."""
+        """The plugin; KeyError: none; its import's error; PluginConflictError."""
         if name in self._registered:
             return self._registered[name]
         if name not in self._loaded:
@@ -52,7 +52,7 @@ class Registry:
         return self._loaded[name]
 
     def all(self) -> dict[str, Any]:
-        """All plugins that can be imported; what is wrong with the others is in `errors()`."""
+        """All plugins that can be imported; `errors()` has the errors of the others."""
         found = {}
         for name in self._names():
             try:
@@ -67,11 +67,11 @@ class Registry:
         return {**found, **dict.fromkeys(self._registered, "registered in this process")}
 
     def errors(self) -> dict[str, BaseException]:
-        """Name -> what was wrong with it when `all()` or `get()` tried."""
+        """Name -> the error of its import in `all()` or `get()`."""
         return dict(self._errors)
 
     def reset(self) -> None:
-        """Forgets everything; installed plugins are looked up anew."""
+        """Clears the registry; installed plugins are looked up again."""
         self._registered.clear()
         self._loaded.clear()
         self._errors.clear()
@@ -115,7 +115,7 @@ def deployments() -> Registry:
 
 
 def register_deployment(name: str, cls: type[Any]) -> None:
-    """Makes a deployment known in this process; it goes before an installed one of that name."""
+    """Registers a deployment in this process; it takes precedence over an installed one."""
     _DEPLOYMENTS.register(name, cls)
 
 

@@ -23,7 +23,7 @@ class SandboxConfig(BaseModel):
 
 
 class SandboxInfo(BaseModel):
-    """What is known of a sandbox."""
+    """Status of a sandbox."""
 
     sandbox_id: SandboxId
     runtime_url: str
@@ -52,7 +52,7 @@ class Deployment(Protocol):
         ...
 
     async def get(self, sandbox_id: SandboxId) -> SandboxInfo:
-        """How it is."""
+        """Its status."""
         ...
 
 

@@ -106,7 +106,7 @@ def download(path: str) -> bytes:
     """The content of a file."""
     steps = _steps(path)
     with _parent(path, steps, create=False) as parent:
-        # O_NONBLOCK: a pipe that someone put there must not hold us.
+        # O_NONBLOCK: opening a FIFO must not block.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(_open(steps[-1], flags, parent, path), "rb") as file:
             return file.read()

@@ -1,4 +1,4 @@
-"""Where a runtime is: an URL, taken apart."""
+"""The address of a runtime: parses its URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A host that passes our bytes on after CONNECT."""
+    """An HTTP proxy that forwards our bytes after CONNECT."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """From http://, https:// or unix:///path; ValueError says what is wrong with it."""
+        """Parses http://, https:// or unix:///path; ValueError for an invalid URL."""
         parts = urlsplit(url)
         if parts.scheme == "unix":
             path = unquote(parts.netloc + parts.path)
@@ -58,7 +58,7 @@ class Address:
 
 
 def proxy_for(address: Address) -> Proxy | None:
-    """What HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say about this address."""
+    """The proxy for this address by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY."""
     names = ("https_proxy", "all_proxy") if address.tls else ("http_proxy", "all_proxy")
     found = [os.environ.get(n) or os.environ.get(n.upper()) for n in names]
     url = next((u for u in found if u), None)

@@ -17,7 +17,7 @@ from agentix.runtime.client._wire import HandshakeError, HttpStatus, Wire, open_
 if TYPE_CHECKING:
     import ssl
 
-# Of RFC 6455: what a server proves that it has understood the upgrade with.
+# RFC 6455: the server hashes this to prove that it understood the upgrade.
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -49,7 +49,7 @@ class Door:
 
 
 async def http_get(door: Door, path: str) -> bytes:
-    """The body of a GET request; HttpStatus where it is not answered with 200."""
+    """The body of a GET request; HttpStatus if the answer is not 200."""
     wire = await door.knock()
     try:
         await wire.send(door.head(path, {"Connection": "close"}))
@@ -63,7 +63,7 @@ async def http_get(door: Door, path: str) -> bytes:
 
 
 async def upgrade(door: Door, wire: Wire, sid: str | None = None) -> None:
-    """Turns the stream into a WebSocket; HttpStatus where the server refuses."""
+    """Turns the stream into a WebSocket; HttpStatus if the server refuses."""
     key = base64.b64encode(os.urandom(16)).decode()
     query = "transport=websocket" + (f"&sid={sid}" if sid else "")
     extra = {
@@ -83,7 +83,7 @@ async def upgrade(door: Door, wire: Wire, sid: str | None = None) -> None:
 
 
 async def poll_open(door: Door, wire: Wire) -> dict[str, Any]:
-    """The open packet by long polling, for servers that take no WebSocket at first."""
+    """Gets the open packet by long polling, for servers that do not accept a WebSocket first."""
     await wire.send(door.head(door.engine_path(f"transport=polling&t={time.time()}"), {}))
     response = await wire.read_head()
     body = (await wire.read_body(response)).decode("utf-8", "replace")

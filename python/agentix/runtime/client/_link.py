@@ -21,7 +21,7 @@ from agentix.runtime.client._greeting import Door, parse_map, parse_open, poll_o
 from agentix.runtime.client._wire import HandshakeError, HttpStatus
 from agentix.runtime.client.errors import make_error
 
-# What a server of 0.1.5 takes in one message; above, it drops the connection.
+# The largest message that a 0.1.5 server accepts; above, it drops the connection.
 _LEGACY_SEND_MAX = 1_000_000
 
 CALL_ID: ContextVar[str | None] = ContextVar("agentix_client_call_id", default=None)
@@ -41,7 +41,7 @@ class Reconnect:
 
 
 class _Refused(HandshakeError):
-    """The server does not want us: another attempt would end the same way."""
+    """The server refuses us permanently: another attempt would fail the same way."""
 
 
 class Link:
@@ -66,7 +66,7 @@ class Link:
     # ---- what the session asks ----
 
     def wanted(self) -> None:
-        """A call waits, and there is no connection."""
+        """Called when a call needs a connection and there is none."""
         loop = asyncio.get_running_loop()
         if self.session.state == "closed":
             raise make_error(
@@ -78,7 +78,7 @@ class Link:
             self._task = loop.create_task(self._connect())
 
     def packet(self, text: str) -> None:
-        """A packet that is no event of a call."""
+        """Called for a packet that is not an event of a call."""
         if self._greeting is not None:
             self._greeting.put_nowait(text)
         elif text.startswith(("1", "41")):
@@ -87,7 +87,7 @@ class Link:
             self.session.fail("RuntimeUnreachable", "the server ended the connection")
 
     def lost(self, reason: str) -> None:
-        """The connection is gone."""
+        """Called when the connection is lost."""
         if self._greeting is not None:
             self._greeting.put_nowait(HandshakeError(reason))
             return
@@ -147,7 +147,7 @@ class Link:
             delay = min(delay * 2, self._reconnect.max_delay)
 
     def _may_retry(self, error: Exception) -> bool:
-        """Only for calls that are at the server; those that never left fail at once."""
+        """True if calls are at the server; calls that were never sent fail at once."""
         if self._reconnect is None or self._lost_at is None or isinstance(error, _Refused):
             return False
         window = self._reconnect.window
@@ -162,7 +162,7 @@ class Link:
         self.session.fail("RuntimeUnreachable", message)
 
     async def _attempt(self) -> None:
-        """One connection, up to the point where calls may go out."""
+        """One attempt to connect, until calls may be sent."""
         self._greeting = asyncio.Queue()
         try:
             opened = await self._open_websocket()
@@ -224,7 +224,7 @@ class Link:
             raise HandshakeError(f"{packet[:80]!r} where {text!r} was expected")
 
     async def _answer(self) -> dict[str, Any]:
-        """The server's CONNECT, or why it refuses."""
+        """The server's answer to CONNECT; raises if it refuses."""
         while True:
             packet = await self._next_packet()
             if packet.startswith("40"):
@@ -260,7 +260,7 @@ class Link:
     # ---- signs of life ----
 
     def _start_watch(self, opened: dict[str, Any]) -> None:
-        """The server pings; without any byte for both intervals it is gone."""
+        """The server sends pings; without a byte for both intervals the connection is lost."""
         quiet = (opened.get("pingInterval", 25000) + opened.get("pingTimeout", 20000)) / 1000
         loop = asyncio.get_running_loop()
 

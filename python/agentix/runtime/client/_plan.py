@@ -1,4 +1,4 @@
-"""What is known of a function before it is called: pickle, signature, how its values travel.
+"""Prepared data of a function before its call: pickle, signature, encoding of its values.
 
 Plans are kept for plain functions that are found by module and name: their pickle is that name, and
 cannot change. Partials, bound methods and callable instances carry state in their pickle, which is
@@ -23,7 +23,7 @@ from agentix.runtime.shared.rpc import Channel, detect_declared_shape, is_channe
 
 
 class Recipe:
-    """A plan, and what only the Python side needs of it."""
+    """A plan, and the data that only the Python side needs."""
 
     __slots__ = ("channel", "kind", "plan", "push_item", "signature")
 

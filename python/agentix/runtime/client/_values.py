@@ -1,4 +1,4 @@
-"""How values travel: by their annotation, or as they are.
+"""How values are encoded: by their annotation, or unchanged.
 
 Values that are built of None, bool, int, float, str, bytes, list, tuple and dict are packed as they
 are. pydantic is imported when an annotation asks for more than that.
@@ -21,7 +21,7 @@ _CONTAINERS = (list, dict, tuple)
 
 
 def is_plain(annotation: Any) -> bool:
-    """Whether values of this annotation need no help to be packed."""
+    """Whether values of this annotation can be packed unchanged."""
     if annotation in (_EMPTY, Any, None, object, tuple) or annotation in _EXACT:
         return True
     origin = typing.get_origin(annotation)
@@ -99,7 +99,7 @@ def encode_fallback(value: Any) -> Any:
 
 
 def decoder_for(annotation: Any) -> tuple[type | None, Callable[[Any], Any] | None]:
-    """The exact type that needs no look, and the function that looks at all others."""
+    """The exact type that needs no validation, and the function that validates all others."""
     if annotation is _EMPTY or annotation is Any or annotation is object:
         return None, None
     if annotation is None:

@@ -212,7 +212,7 @@ async def _resolve(host: str, port: int) -> list[tuple[int, tuple[str, int]]]:
 
 
 def _notice_death(sock: socket.socket) -> None:
-    """A host that is gone is noticed after 40 s of silence, or 30 s without acknowledgement."""
+    """Detects a dead host after 40 s of silence, or 30 s without acknowledgement."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 20)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)

@@ -38,7 +38,7 @@ def _field(error: RemoteError | dict[str, Any], name: str) -> Any:
 
 
 class _Failed:
-    """What both trees carry: the function's name, and the error as it came."""
+    """Common to both trees: the function's name, and the error as received."""
 
     display_name: str
     _error: RemoteError | dict[str, Any]
@@ -52,7 +52,7 @@ class _Failed:
     def error(self) -> RemoteError:
         """Type, message and traceback of the failure at the other end."""
         if isinstance(self._error, dict):
-            # Models need pydantic, which is slow to import: only who asks pays for it.
+            # Models need pydantic, which is slow to import: import it only here.
             from agentix.runtime.shared.models import RemoteError
 
             self._error = RemoteError(
@@ -89,11 +89,11 @@ class WorkerExited(RemoteCallError):
 
 
 class CallTimeout(RemoteCallError, TimeoutError):
-    """The call had a deadline, and it is over. The function was cancelled."""
+    """The call's deadline has passed. The function was cancelled."""
 
 
 class MessageTooLarge(RemoteCallError):
-    """Request or answer is larger than the other side takes."""
+    """Request or answer is larger than the other side accepts."""
 
 
 class ResultUnavailable(RemoteCallError):
@@ -101,7 +101,7 @@ class ResultUnavailable(RemoteCallError):
 
 
 class RuntimeUnreachable(RemoteCallError, ConnectionError):
-    """There is no connection to the server, and the call did not go out or was given up."""
+    """There is no connection to the server, and the call was not sent or was given up."""
 
 
 class CallCancelled(_Failed, asyncio.CancelledError):

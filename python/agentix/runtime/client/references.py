@@ -1,4 +1,4 @@
-"""Functions that the client does not have: a declaration, and the name of what stands for it."""
+"""Declarations of functions that exist only in the runtime, with the name of their target."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reference(target: str) -> Callable[[F], F]:
 
 
 def target_of(fn: Callable[..., Any]) -> str | None:
-    """What `reference` has said of it, or None."""
+    """The target given to `reference`, or None."""
     found: str | None = getattr(fn, _ATTRIBUTE, None)
     return found
 

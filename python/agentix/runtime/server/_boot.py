@@ -1,6 +1,6 @@
-"""The worker's entry point when it is started by file: `python3 -I .../server/_boot.py`.
+"""The worker's entry point when started by file: `python3 -I .../server/_boot.py`.
 
-Puts the directory that this very package is in on the path, whatever the interpreter has installed.
+Puts this package's own directory on the path, whatever the interpreter has installed.
 """
 
 import os

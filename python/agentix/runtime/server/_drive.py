@@ -21,7 +21,7 @@ class Inbox(Channel):
         self._taken = self._taken_bytes = self._seen = self._seen_bytes = 0
 
     def feed(self, item, size, error=None):
-        """An item has come."""
+        """Called for each received item."""
         if not self._closed:
             self._items.append((item, size, error))
             self._wake(self._takers)
@@ -31,7 +31,7 @@ class Inbox(Channel):
         self.feed(None, 0, error)
 
     def end(self):
-        """The caller has no more."""
+        """Called at the end of the input."""
         self._closed = True
         while self._takers:
             self._wake(self._takers)
@@ -44,7 +44,7 @@ class Inbox(Channel):
         self.task.cancel()
 
     def leave(self):
-        """The call is over. It holds us and we it, a circle that nobody else would break."""
+        """The call is over: breaks the reference cycle between the call and this inbox."""
         self._items.clear()
         self.end()
         self.task = self._call = None
@@ -58,7 +58,7 @@ class Inbox(Channel):
         self.end()
 
     def _count(self, size):
-        """An item was taken: the caller may send more."""
+        """An item was taken: grants the caller more credit."""
         self._taken += 1
         self._taken_bytes += size
         if (
@@ -147,7 +147,7 @@ def bidi(call, plan, args, kwargs):
 
 
 async def await_it(awaitable):
-    """A plain function returned something to wait for."""
+    """Awaits the result of a plain function that returned an awaitable."""
     return await awaitable
 
 

@@ -1,4 +1,4 @@
-"""How a failure is told to the caller."""
+"""How a failure is reported to the caller."""
 
 # Where it happened; the numbers are those of `enum phase` in py_worker.h.
 LOAD, BIND, RUN, RESULT, ITEM, INPUT = range(6)
@@ -10,7 +10,7 @@ _FAILED = {
 
 
 def _text(value):
-    """What can be encoded, whatever the exception says about itself."""
+    """Text that can always be encoded, whatever the exception's own text is."""
     try:
         text = str(value)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What becomes of values that msgpack does not have.
+"""How values without a msgpack type are encoded.
 
 The packer asks for each object that it cannot write, and writes the answer in its place; it comes
 back for what is inside. A receiver that knows the annotated type turns text back into it.
@@ -52,7 +52,7 @@ def replace_plain(value):
 
 
 def replace(value):
-    """For receivers that turn text back by annotation, and for those that know no better."""
+    """For receivers that convert text back by annotation, and for those without annotations."""
     kind = type(value)
     if isinstance(value, (set, frozenset)):
         return list(value)

@@ -28,7 +28,7 @@ def _leave(code):
 
 
 class Glue:
-    """What the C side calls. Imports wait until they are needed."""
+    """The functions that the C side calls. Imports happen when needed."""
 
     generator_type = type(_ for _ in ())
 
@@ -69,7 +69,7 @@ class Glue:
         Shutdown(self.worker, self.loop, grace_ms / 1000)
 
     def leave(self, error):
-        """User code asked for the end of the process."""
+        """User code requested the end of the process."""
         self.worker.drain(DRAIN_SECONDS)
         if isinstance(error, KeyboardInterrupt):
             from agentix._worker import die_of_interrupt
@@ -95,7 +95,7 @@ def _run_loop(worker, glue):
 
 
 def _set_path(entries):
-    """User code stands in front, like PYTHONPATH; the working directory nowhere."""
+    """Puts user code first, as PYTHONPATH does; never the working directory."""
     found = [os.path.abspath(entry) for entry in entries.split(":") if entry]
     sys.path[:] = found + [entry for entry in sys.path if entry not in found]
 
@@ -106,7 +106,7 @@ def _packed(text):
 
 
 def _boot_error(fd, error):
-    """Tells the server why there is no worker, without the modules that may be the reason."""
+    """Reports a failed start to the server, without the modules that may be the cause."""
     import traceback
 
     text = "".join(traceback.format_exception(error))
