@@ -349,7 +349,7 @@ static bool start_helper(struct agx_credentials_lookup *k,
     if (asprintf(&k->helper, "docker-credential-%s", name) < 0)
         abort(); /* small, as with agx_new() */
     if (strchr(name, '/') || !(file = find_program(p->env->path, k->helper))) {
-        (void)agx_error_set(&k->error, AGX_NOT_FOUND, "there is not a program '%s' in PATH",
+        (void)agx_error_set(&k->error, AGX_NOT_FOUND, "there is no program '%s' in PATH",
                             k->helper);
         return false;
     }

@@ -65,7 +65,7 @@ static int read_config(struct pull *p, struct agx_str body, struct agx_error **e
     if (r < 0)
         return r;
     if (r == 0)
-        return agx_error_set(err, AGX_DATA_LOSS, "its configuration has not the digest '%s'",
+        return agx_error_set(err, AGX_DATA_LOSS, "its configuration does not have the digest '%s'",
                              p->manifest.config.digest);
     r = agx_image_config_parse(&p->config, body, err);
     if (r < 0)
@@ -137,7 +137,7 @@ static int read_manifest(struct pull *p, struct agx_str body, struct agx_error *
     if (r < 0)
         return r;
     if (r == 0)
-        return agx_error_set(err, AGX_DATA_LOSS, "its manifest has not the digest '%s'", digest);
+        return agx_error_set(err, AGX_DATA_LOSS, "its manifest does not have the digest '%s'", digest);
     r = agx_manifest_parse(&m, body, &agx_platform_here, err);
     if (r < 0)
         return r;

@@ -165,7 +165,7 @@ TEST(credentials_of_a_helper_that_fails_are_none_and_it_is_told)
 
     setup(&f, "{\"credsStore\":\"x\"}");
     run(&f, "docker.io");
-    ASSERT_CSTR("there is not a program 'docker-credential-x' in PATH", f.error);
+    ASSERT_CSTR("there is no program 'docker-credential-x' in PATH", f.error);
     write_file(&f, "docker-credential-x", "#!/bin/sh\nexit 3\n", 0700);
     run(&f, "docker.io");
     ASSERT_CSTR("'docker-credential-x' failed", f.error);

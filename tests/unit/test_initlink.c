@@ -480,7 +480,7 @@ TEST(commands_that_are_not_forgotten_are_bounded)
     test_init_begin(&t, "more", NULL, TEST_ARGV("true"));
     refused = test_init_wait(&t, AGX_INIT_REFUSED, "more");
     ASSERT_INT(AGX_RESOURCE_EXHAUSTED, refused.code);
-    ASSERT_CSTR("5 commands are known and not forgotten, which is the limit", refused.text);
+    ASSERT_CSTR("the limit of 5 remembered commands is reached", refused.text);
     test_init_ask(&t, AGX_INIT_FORGET, "exec-3");
     test_init_run(&t, "more", "true");
     ASSERT_INT(0, t.exit_code);

@@ -675,7 +675,7 @@ TEST(pull_shows_who_we_are_and_says_when_it_could_not)
     (void)snprintf(config, sizeof(config), text, "elsewhere", f.host);
     ASSERT_OK(agx_path_write_file(f.t->dirfd, "config.json", agx_str_from(config), 0600, NULL));
     ASSERT_INT(AGX_PERMISSION_DENIED, run(&f, true, "x:one")->code);
-    ASSERT_NOT_NULL(strstr(f.wants[0].error, "without credentials (there is not a program "
+    ASSERT_NOT_NULL(strstr(f.wants[0].error, "without credentials (there is no program "
                                              "'docker-credential-none' in PATH)"));
     teardown(&f);
 }
