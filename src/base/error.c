@@ -127,7 +127,7 @@ int(agx_error_set)(struct agx_error **err, enum agx_code code, const char *fmt, 
     return -(int)code;
 }
 
-int agx_error_no_memory(struct agx_error **err)
+int(agx_error_no_memory)(struct agx_error **err)
 {
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "out of memory");
 }

@@ -46,7 +46,7 @@ int agx_error_errno(struct agx_error **err, int sys_errno, const char *fmt, ...)
 int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRINTF(3, 4);
 
 #ifdef __clang_analyzer__
-/* clang-tidy sees one file at a time: this tells it that these three return a negative code. */
+/* clang-tidy sees one file at a time: this tells it that these four return a negative code. */
 #define AGX_ERROR_NEGATIVE(call)                                                                   \
     __extension__({                                                                                \
         int agx_error_r_ = (call);                                                                 \
@@ -55,6 +55,7 @@ int agx_error_wrap(struct agx_error **err, int r, const char *fmt, ...) AGX_PRIN
         agx_error_r_;                                                                              \
     })
 #define agx_error_set(...) AGX_ERROR_NEGATIVE((agx_error_set)(__VA_ARGS__))
+#define agx_error_no_memory(...) AGX_ERROR_NEGATIVE((agx_error_no_memory)(__VA_ARGS__))
 #define agx_error_errno(...) AGX_ERROR_NEGATIVE((agx_error_errno)(__VA_ARGS__))
 #define agx_error_wrap(...) AGX_ERROR_NEGATIVE((agx_error_wrap)(__VA_ARGS__))
 #endif
