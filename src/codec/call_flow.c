@@ -13,13 +13,18 @@ void agx_call_flow_init(struct agx_call_flow *f, enum agx_remote_kind kind)
 
 enum agx_flow_event agx_flow_meaning(enum agx_remote_kind kind, enum agx_remote_event ev)
 {
-    if (ev == agx_remote_value_event(kind))
-        return kind == AGX_REMOTE_UNARY ? AGX_FLOW_RESULT : AGX_FLOW_ITEM;
-    if (ev == agx_remote_error_event(kind))
-        return AGX_FLOW_ERROR;
-    if (kind != AGX_REMOTE_UNARY && ev == agx_remote_end_event(kind))
-        return AGX_FLOW_END;
-    return AGX_FLOW_NOTHING;
+    static const uint8_t meanings[][AGX_EV_COUNT] = {
+        [AGX_REMOTE_UNARY] = { [AGX_EV_UNARY_RESULT] = AGX_FLOW_RESULT,
+                               [AGX_EV_UNARY_ERROR] = AGX_FLOW_ERROR },
+        [AGX_REMOTE_STREAM] = { [AGX_EV_STREAM_ITEM] = AGX_FLOW_ITEM,
+                                [AGX_EV_STREAM_END] = AGX_FLOW_END,
+                                [AGX_EV_STREAM_ERROR] = AGX_FLOW_ERROR },
+        [AGX_REMOTE_BIDI] = { [AGX_EV_BIDI_OUT] = AGX_FLOW_ITEM,
+                              [AGX_EV_BIDI_END] = AGX_FLOW_END,
+                              [AGX_EV_BIDI_ERROR] = AGX_FLOW_ERROR },
+    };
+
+    return (enum agx_flow_event)meanings[kind][ev];
 }
 
 /* An error may skip numbers: events before it are lost, and it says so. */

@@ -7,14 +7,15 @@
 
 static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
 
-enum { CALL_ID, VALUE, SEQ, ERROR, N, BYTES, N_FIELDS };
+/* In the order in which the server sends them: so they are found fastest. */
+enum { CALL_ID, SEQ, VALUE, ERROR, N, BYTES, N_FIELDS };
 
 int agx_call_event_read(struct agx_str payload, struct agx_call_event *ret, struct agx_error **err)
 {
     struct agx_mp_field f[N_FIELDS] = {
         [CALL_ID] = { AGX_STR("call_id"), AGX_MP_BIT(AGX_MP_STR) },
-        [VALUE] = { AGX_STR("value"), AGX_MP_ANY },
         [SEQ] = { AGX_STR("seq"), AGX_MP_BIT(AGX_MP_UINT) },
+        [VALUE] = { AGX_STR("value"), AGX_MP_ANY },
         [ERROR] = { AGX_STR("error"), AGX_MP_BIT(AGX_MP_MAP) },
         [N] = { AGX_STR("n"), AGX_MP_BIT(AGX_MP_UINT) },
         [BYTES] = { AGX_STR("bytes"), AGX_MP_BIT(AGX_MP_UINT) },
