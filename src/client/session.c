@@ -307,7 +307,7 @@ void agx_session_emit_cancel(struct agx_session *s, const struct agx_call *call)
         return;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_call_write_cancel(&w, agx_str_from(call->id));
+    agx_remote_write_cancel(&w, agx_str_from(call->id));
     agx_session_emit(s, AGX_EV_CANCEL, agx_mp_writer_end(&w, NULL));
 }
 
@@ -319,7 +319,7 @@ void agx_session_emit_credit(struct agx_session *s, const struct agx_call *call)
         return;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_call_write_credit(&w, agx_str_from(call->id), &call->flow);
+    agx_remote_write_credit(&w, agx_str_from(call->id), &call->flow);
     agx_session_emit(s, AGX_EV_CREDIT, agx_mp_writer_end(&w, NULL));
 }
 
@@ -334,9 +334,9 @@ void agx_session_emit_acks(struct agx_session *s)
         n++;
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_call_write_list(&w, 2 * n);
+    agx_remote_write_list(&w, 2 * n);
     for (struct agx_call *c = s->dirty; c; c = c->dirty_next)
-        agx_call_write_acked(&w, agx_str_from(c->id), &c->flow);
+        agx_remote_write_acked(&w, agx_str_from(c->id), &c->flow);
     agx_session_emit(s, AGX_EV_ACK, agx_mp_writer_end(&w, NULL));
     if (s->fault)
         return;

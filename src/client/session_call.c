@@ -169,7 +169,7 @@ static int new_call(struct agx_session *s, const struct agx_call_request *q, str
     if (!call)
         return agx_error_no_memory(err);
     call->session = s;
-    agx_call_flow_init(&call->flow, q->kind);
+    agx_remote_flow_init(&call->flow, q->kind);
     call->user = q->user;
     call->timeout_ms = q->timeout_ms;
     call->request.max = s->config.max_message;
@@ -233,7 +233,7 @@ void agx_session_send_request(struct agx_call *call)
     call->sent = true;
     agx_session_emit_payload(s, (enum agx_remote_event)(AGX_EV_UNARY + call->flow.kind),
                              agx_buf_peek(&call->request));
-    agx_call_flow_begin(&call->flow);
+    agx_remote_flow_begin(&call->flow);
     agx_session_send_input(call);
 }
 
@@ -252,7 +252,7 @@ static void emit_input(struct agx_call *call, const struct agx_item *item)
     }
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_call_write_input(&w, agx_str_from(call->id), item->seq, item->end);
+    agx_remote_write_input(&w, agx_str_from(call->id), item->seq, item->end);
     if (!item->end)
         agx_mp_write_raw(&w, agx_str_bytes(item->bytes, item->len));
     agx_session_emit(s, item->end ? AGX_EV_BIDI_END_IN : AGX_EV_BIDI_IN,
@@ -305,7 +305,8 @@ int agx_session_take(struct agx_call *call, struct agx_str *ret_value, uint64_t 
         call->borrowed = item;
         agx_credit_count(&call->flow.taken, item->len);
         *ret_value = agx_str_bytes(item->bytes, item->len);
-        if (!call->over && call->flow.kind != AGX_REMOTE_UNARY && agx_call_flow_grant(&call->flow))
+        if (!call->over && call->flow.kind != AGX_REMOTE_UNARY &&
+            agx_remote_flow_grant(&call->flow))
             agx_session_emit_credit(call->session, call);
         agx_session_settle(call->session);
         return AGX_TAKE_VALUE;
@@ -326,12 +327,12 @@ static bool takes_input(const struct agx_call *call)
 
 bool agx_session_can_send(const struct agx_call *call)
 {
-    return takes_input(call) && agx_call_flow_may_send(&call->flow);
+    return takes_input(call) && agx_remote_flow_may_send(&call->flow);
 }
 
 bool agx_session_wants_credit(const struct agx_call *call)
 {
-    return takes_input(call) && !agx_call_flow_may_send(&call->flow);
+    return takes_input(call) && !agx_remote_flow_may_send(&call->flow);
 }
 
 /* Queues one item (or the end) of the input and sends what may go. */
@@ -345,9 +346,9 @@ static int queue_input(struct agx_call *call, struct agx_str bytes, bool end,
     item->end = end;
     agx_items_push(&call->kept, item);
     if (end)
-        agx_call_flow_queue_end(&call->flow);
+        agx_remote_flow_queue_end(&call->flow);
     else
-        agx_call_flow_queue_item(&call->flow, bytes.len);
+        agx_remote_flow_queue_item(&call->flow, bytes.len);
     agx_session_send_input(call);
     agx_session_settle(call->session);
     return 0;

@@ -131,7 +131,7 @@ static void on_value(struct agx_session *s, struct agx_call *call, struct agx_st
 
 /* A numbered event: a value or the end. */
 static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_remote_event ev,
-                        const struct agx_call_event *m)
+                        const struct agx_remote_message *m)
 {
     _cleanup_(agx_error_freep) struct agx_error *error = NULL;
     enum agx_flow_event e = agx_flow_meaning(call->flow.kind, ev);
@@ -144,7 +144,7 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
         malformed(s, "an error event without a proper error");
         return;
     }
-    e = agx_call_flow_event(&call->flow, ev, m->seq, m->value.len);
+    e = agx_remote_flow_event(&call->flow, ev, m->seq, m->value.len);
     if (e == AGX_FLOW_NOTHING)
         return;
     if (agx_flow_fault(e)) {
@@ -159,7 +159,7 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
 }
 
 /* The function takes more input. */
-static void on_credit(struct agx_call *call, const struct agx_call_event *m)
+static void on_credit(struct agx_call *call, const struct agx_remote_message *m)
 {
     bool could = agx_session_can_send(call);
 
@@ -168,7 +168,7 @@ static void on_credit(struct agx_call *call, const struct agx_call_event *m)
         return;
     }
     agx_buf_done(&call->request);
-    agx_session_drop_input(call, agx_call_flow_credit(&call->flow, m->n, m->bytes, m->seq));
+    agx_session_drop_input(call, agx_remote_flow_credit(&call->flow, m->n, m->bytes, m->seq));
     if (!could && agx_session_can_send(call))
         agx_session_note(call);
 }
@@ -176,7 +176,7 @@ static void on_credit(struct agx_call *call, const struct agx_call_event *m)
 void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_str payload)
 {
     enum agx_remote_event ev;
-    struct agx_call_event m;
+    struct agx_remote_message m;
     struct agx_call *call;
 
     if (!agx_remote_event_find(name, &ev))
@@ -185,7 +185,7 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
         agx_session_resume_done(s, payload);
         return;
     }
-    if (agx_call_event_read(payload, &m, NULL) < 0) {
+    if (agx_remote_message_read(payload, &m, NULL) < 0) {
         malformed(s, "an event that is malformed");
         return;
     }

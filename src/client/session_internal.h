@@ -26,7 +26,7 @@
  *  (3) a call ends for the user once: `over` is set in end_call() only, and nothing is queued after
  *      it;
  *  (4) `request` is kept until the server is known to have it (`flow.known`);
- *  (5) kept input is in ascending sequence, and holds what codec/call_flow.h says;
+ *  (5) kept input is in ascending sequence, and holds what codec/remote_flow.h says;
  *  (6) functions that emit only note a failure in `fault`; agx_session_settle(), at the end of each
  *      entry, turns it into the loss of the connection. So no call is freed while a list is walked.
  */
@@ -40,7 +40,7 @@
 #include "client/items.h"
 #include "client/link.h"
 #include "client/session.h"
-#include "codec/call_message.h"
+#include "codec/remote_message.h"
 
 enum agx_session_phase {
     AGX_SESSION_DOWN,
@@ -58,7 +58,7 @@ struct agx_call {
     struct agx_call *next, *prev; /* session->calls, in the order of their start */
     char id[AGX_CALL_ID_SIZE];
     char *target; /* owned */
-    struct agx_call_flow flow;
+    struct agx_remote_flow flow;
     void *user;
     struct agx_buf request; /* (4) */
     bool sent;              /* the request went out on some connection */

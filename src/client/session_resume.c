@@ -80,10 +80,10 @@ static void emit_resume(struct agx_session *s)
     }
     agx_buf_clear(&s->scratch);
     agx_mp_writer_init(&w, &s->scratch);
-    agx_call_write_list(&w, n);
+    agx_remote_write_list(&w, n);
     for (struct agx_call *c = s->calls; c; c = c->next) {
         if (c->named)
-            agx_call_write_resumed(&w, agx_str_from(c->id), &c->flow);
+            agx_remote_write_resumed(&w, agx_str_from(c->id), &c->flow);
     }
     agx_session_emit(s, AGX_EV_RESUME, agx_mp_writer_end(&w, NULL));
 }
@@ -113,7 +113,7 @@ void agx_session_connected(struct agx_session *s, struct agx_str answer)
 static void known(struct agx_call *call, uint64_t seq)
 {
     agx_buf_done(&call->request);
-    agx_session_drop_input(call, agx_call_flow_known(&call->flow, seq));
+    agx_session_drop_input(call, agx_remote_flow_known(&call->flow, seq));
     agx_session_send_input(call);
     if (call->cancelled)
         agx_session_emit_cancel(call->session, call);
@@ -125,7 +125,7 @@ static void unknown(struct agx_call *call)
     if (call->over || call->cancelled) {
         call->flow.closed = true;
         agx_session_fail_call(call, AGX_CANCELLED, "Cancelled", "remote call cancelled");
-    } else if (!agx_call_flow_unknown(&call->flow)) {
+    } else if (!agx_remote_flow_unknown(&call->flow)) {
         call->flow.closed = true;
         agx_session_fail_call(call, AGX_DATA_LOSS, "ResultUnavailable",
                               "the server has forgotten the call");

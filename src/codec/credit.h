@@ -1,8 +1,8 @@
 /*
  * credit.h: the flow control of one direction of a call (docs/design/runtime-protocol.md, 2.1). The
- * sender of items counts what it has `used` of what its peer has `granted`; the receiver counts what
- * its user has `taken` and grants more. All are totals since the call began: one that is lost, or
- * comes twice, does no harm.
+ * sender of items counts what it has `used` of what its peer has `granted`; the receiver counts
+ * what its user has `taken` and grants more. All are totals since the call began: one that is lost,
+ * or comes twice, does no harm.
  */
 #ifndef AGX_CODEC_CREDIT_H
 #define AGX_CODEC_CREDIT_H

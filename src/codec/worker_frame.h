@@ -1,6 +1,7 @@
 /*
- * worker_frame.h: what agentix-server says to a worker, taken apart in one pass, for workers of every
- * language. The values of the client (args, kwargs, item) stay raw msgpack. docs/design/runtime-protocol.md, section 4.
+ * worker_frame.h: what agentix-server says to a worker, taken apart in one pass, for workers of
+ * every language. The values of the client (args, kwargs, item) stay raw msgpack.
+ * docs/design/runtime-protocol.md, section 4.
  */
 #ifndef AGX_CODEC_WORKER_FRAME_H
 #define AGX_CODEC_WORKER_FRAME_H

@@ -1,6 +1,6 @@
 /*
- * call_table.c: linear probing. A removed entry's followers move back (no tombstones), so that the table
- * stays as good after a million calls as it was at first.
+ * call_table.c: linear probing. A removed entry's followers move back (no tombstones), so that the
+ * table stays as good after a million calls as it was at first.
  */
 #include "pyext/call_table.h"
 

@@ -34,8 +34,8 @@ int agx_call_table_add(struct agx_call_table *t, uint64_t id, void *value) AGX_M
 /* Takes the id out; its value, or NULL. */
 void *agx_call_table_remove(struct agx_call_table *t, uint64_t id);
 
-/* The next value from *at = 0 on, in no order; NULL at the end. The table must not change meanwhile.
- */
+/* The next value from *at = 0 on, in no order; NULL at the end. The table must not change
+ * meanwhile. */
 void *agx_call_table_next(const struct agx_call_table *t, size_t *at);
 
 /* The values are the caller's. */

@@ -25,7 +25,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
-#include "codec/call_message.h"
+#include "codec/remote_message.h"
 #include "codec/ws.h"
 
 struct client_module {
@@ -79,7 +79,7 @@ struct call {
     char *id;
     size_t id_len;
     struct agx_buf request; /* kept until the call ends: it may have to be sent again */
-    struct agx_call_flow flow;
+    struct agx_remote_flow flow;
 
     /* The outcome, once state is CALL_ENDED. */
     PyObject *result, *exception;

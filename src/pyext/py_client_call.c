@@ -30,7 +30,7 @@ struct call *pyclient_call_new(struct session *s, struct plan *p, PyObject *args
     c->kwargs = Py_NewRef(kwargs);
     c->timeout_s = timeout_s;
     c->request.max = AGX_MESSAGE_MAX;
-    agx_call_flow_init(&c->flow, p->kind);
+    agx_remote_flow_init(&c->flow, p->kind);
     return c;
 }
 

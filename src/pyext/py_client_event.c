@@ -41,7 +41,7 @@ static void end_undecodable(struct call *c, bool ended)
     pyclient_call_fail_set(c);
 }
 
-static void deliver(struct call *c, enum agx_flow_event e, const struct agx_call_event *m)
+static void deliver(struct call *c, enum agx_flow_event e, const struct agx_remote_message *m)
 {
     PyObject *value;
 
@@ -60,8 +60,8 @@ static void deliver(struct call *c, enum agx_flow_event e, const struct agx_call
     }
 }
 
-static int numbered_event(struct call *c, enum agx_remote_event ev, const struct agx_call_event *m,
-                          size_t payload_len)
+static int numbered_event(struct call *c, enum agx_remote_event ev,
+                          const struct agx_remote_message *m, size_t payload_len)
 {
     enum agx_flow_event e;
 
@@ -71,7 +71,7 @@ static int numbered_event(struct call *c, enum agx_remote_event ev, const struct
             deliver(c, e, m);
         return 0;
     }
-    e = agx_call_flow_event(&c->flow, ev, m->seq, m->value.len);
+    e = agx_remote_flow_event(&c->flow, ev, m->seq, m->value.len);
     if (e == AGX_FLOW_NOTHING)
         return 0;
     if (agx_flow_fault(e)) {
@@ -86,11 +86,11 @@ static int numbered_event(struct call *c, enum agx_remote_event ev, const struct
 static int call_event(struct session *s, struct agx_str payload)
 {
     struct agx_error *err = NULL;
-    struct agx_call_event m;
+    struct agx_remote_message m;
     struct call *c;
     int r = 0;
 
-    if (agx_call_event_read(payload, &m, &err) < 0)
+    if (agx_remote_message_read(payload, &m, &err) < 0)
         return malformed(&err);
     c = m.call_id.len > 0 ? agx_map_get(&s->calls, m.call_id) : NULL;
     if (!c || c->state != CALL_SENT)
@@ -139,7 +139,7 @@ static int resume_unknown(struct session *s, struct agx_resume_done *done)
     while ((r = agx_resume_done_unknown(done, &id, &err)) > 0) {
         struct call *c = find_sent(s, id);
 
-        if (c && !agx_call_flow_unknown(&c->flow))
+        if (c && !agx_remote_flow_unknown(&c->flow))
             pyclient_call_fail(c, "ResultUnavailable", "the server no longer knows the call");
         else if (c && pyclient_call_send_request(c) < 0)
             return -1;

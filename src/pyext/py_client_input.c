@@ -1,6 +1,6 @@
 /*
  * py_client_input.c: bidi input: numbered, kept until the server has it, held back by its credit.
- * codec/call_flow.h has the numbers; here are the messages.
+ * codec/remote_flow.h has the numbers; here are the messages.
  */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
@@ -49,7 +49,7 @@ static bool has_credit(const struct call *c)
     /* A 0.1.5 server grants none. */
     if (c->session->state == SESSION_OPEN && c->session->proto == 0)
         return true;
-    return agx_call_flow_may_send(&c->flow);
+    return agx_remote_flow_may_send(&c->flow);
 }
 
 /* Sends what has not gone out on this connection yet. */
@@ -68,7 +68,7 @@ static int send_inputs(struct call *c)
         c->flow.in_sent++;
     }
     if (s->proto == 0) /* it cannot ask for any of them again */
-        drop_inputs(c, agx_call_flow_acked(&c->flow, c->flow.in_sent));
+        drop_inputs(c, agx_remote_flow_acked(&c->flow, c->flow.in_sent));
     return 0;
 }
 
@@ -83,19 +83,19 @@ static int send_and_release(struct call *c)
 
 int pyclient_call_input_begin(struct call *c)
 {
-    agx_call_flow_begin(&c->flow);
+    agx_remote_flow_begin(&c->flow);
     return send_and_release(c);
 }
 
 int pyclient_call_input_known(struct call *c, uint64_t seq)
 {
-    drop_inputs(c, agx_call_flow_known(&c->flow, seq));
+    drop_inputs(c, agx_remote_flow_known(&c->flow, seq));
     return send_and_release(c);
 }
 
 void pyclient_call_input_credit(struct call *c, uint64_t n, uint64_t bytes, uint64_t seq)
 {
-    drop_inputs(c, agx_call_flow_credit(&c->flow, n, bytes, seq));
+    drop_inputs(c, agx_remote_flow_credit(&c->flow, n, bytes, seq));
     if (has_credit(c))
         release_waiter(c);
 }
@@ -129,7 +129,7 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item, s
     size_t before = 0;
 
     agx_mp_writer_init(&w, &in->bytes);
-    agx_call_write_input(&w, pyclient_call_id(c), c->flow.in_queued + 1, !item);
+    agx_remote_write_input(&w, pyclient_call_id(c), c->flow.in_queued + 1, !item);
     if (item) {
         before = in->bytes.len;
         if (agx_py_pack(&c->module->codec, &w, item, &options) < 0)
@@ -165,9 +165,9 @@ static int push(struct call *c, PyObject *item)
     in->last = !item;
     c->inputs_len++;
     if (item)
-        agx_call_flow_queue_item(&c->flow, size);
+        agx_remote_flow_queue_item(&c->flow, size);
     else
-        agx_call_flow_queue_end(&c->flow);
+        agx_remote_flow_queue_end(&c->flow);
     return send_inputs(c);
 }
 

@@ -42,7 +42,7 @@ void pyclient_call_drop_items(struct call *c)
 /* Grants more as the user takes items. */
 static int grant(struct call *c)
 {
-    if (c->state != CALL_SENT || c->session->proto == 0 || !agx_call_flow_grant(&c->flow))
+    if (c->state != CALL_SENT || c->session->proto == 0 || !agx_remote_flow_grant(&c->flow))
         return 0;
     return pyclient_request_credit(c);
 }

@@ -252,7 +252,7 @@ int pyclient_request_cancel(struct call *c)
     if (!is_connected(s))
         return 0; /* a call that the resume does not name is cancelled by the server */
     begin_scratch(s, &w);
-    agx_call_write_cancel(&w, pyclient_call_id(c));
+    agx_remote_write_cancel(&w, pyclient_call_id(c));
     return send_scratch(s, AGX_EV_CANCEL, &w);
 }
 
@@ -264,7 +264,7 @@ int pyclient_request_credit(struct call *c)
     if (!is_connected(s))
         return 0; /* the resume carries the totals */
     begin_scratch(s, &w);
-    agx_call_write_credit(&w, pyclient_call_id(c), &c->flow);
+    agx_remote_write_credit(&w, pyclient_call_id(c), &c->flow);
     return send_scratch(s, AGX_EV_CREDIT, &w);
 }
 
@@ -311,9 +311,9 @@ int pyclient_request_resume(struct session *s)
     if (!list)
         return -1;
     begin_scratch(s, &w);
-    agx_call_write_list(&w, len);
+    agx_remote_write_list(&w, len);
     for (size_t i = 0; i < len; i++)
-        agx_call_write_resumed(&w, pyclient_call_id(list[i]), &list[i]->flow);
+        agx_remote_write_resumed(&w, pyclient_call_id(list[i]), &list[i]->flow);
     pyclient_session_list_free(list, len);
     return send_scratch(s, AGX_EV_RESUME, &w);
 }
@@ -344,7 +344,7 @@ void pyclient_ack_note(struct call *c, size_t bytes, bool ended)
 
         pyclient_ack_forget(c);
         agx_mp_writer_init(&w, &s->acks);
-        agx_call_write_acked(&w, pyclient_call_id(c), &c->flow);
+        agx_remote_write_acked(&w, pyclient_call_id(c), &c->flow);
         /* Without memory the server keeps the result a little longer. */
         if (agx_mp_writer_end(&w, NULL) == 0)
             s->acks_len++;
@@ -377,10 +377,10 @@ int pyclient_request_acks(struct session *s)
     if (s->unacked == 0 || s->proto == 0)
         return 0;
     begin_scratch(s, &w);
-    agx_call_write_list(&w, (open + s->acks_len) * 2);
+    agx_remote_write_list(&w, (open + s->acks_len) * 2);
     agx_mp_write_raw(&w, agx_buf_peek(&s->acks));
     for (struct call *c = s->unacked_calls; c; c = c->ack_next)
-        agx_call_write_acked(&w, pyclient_call_id(c), &c->flow);
+        agx_remote_write_acked(&w, pyclient_call_id(c), &c->flow);
     r = send_scratch(s, AGX_EV_ACK, &w);
     pyclient_ack_reset(s);
     return r;

@@ -30,8 +30,8 @@ struct agx_fncall_owner {
 };
 
 /*
- * A call from its `call` frame, of which it copies what it needs; the caller has one reference. On failure the
- * code says which error the client should get: agx_fncall_refuse().
+ * A call from its `call` frame, of which it copies what it needs; the caller has one reference. On
+ * failure the code says which error the client should get: agx_fncall_refuse().
  */
 int agx_fncall_new(const struct agx_fncall_owner *owner, const struct agx_worker_frame *f,
                    struct agx_fncall **ret, struct agx_error **err) AGX_MUST_CHECK;

@@ -170,7 +170,7 @@ TEST(server_that_stays_away_is_given_up_after_the_window)
     peer_expect_failure(p, call, AGX_UNAVAILABLE, NULL);
 }
 
-/* What the server could not keep until we came back is lost; its error has the number after that. */
+/* What the server could not keep until we came back is lost; its error has the number after. */
 TEST(stream_whose_items_the_server_lost_ends_with_its_error)
 {
     _cleanup_peer_ struct peer *p = peer_new();

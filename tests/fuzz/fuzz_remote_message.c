@@ -1,8 +1,8 @@
 /*
- * fuzz_call_message.c: whatever the payload of an event holds, every view lies inside it, raw
+ * fuzz_remote_message.c: whatever the payload of an event holds, every view lies inside it, raw
  * values are whole values, and the lists of resume:done end.
  */
-#include "codec/call_message.h"
+#include "codec/remote_message.h"
 #include "tests/support/fuzz.h"
 
 static void check_view(struct agx_str in, struct agx_str view)
@@ -44,10 +44,10 @@ static void check_resume(struct agx_str in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct agx_str in = agx_str_bytes(data, size);
-    struct agx_call_event m;
+    struct agx_remote_message m;
 
     check_resume(in);
-    if (agx_call_event_read(in, &m, NULL) < 0)
+    if (agx_remote_message_read(in, &m, NULL) < 0)
         return 0;
     check_view(in, m.call_id);
     check_raw(in, m.value);

@@ -1,14 +1,14 @@
-#include "codec/call_message.h"
+#include "codec/remote_message.h"
 #include "tests/support/test.h"
 
 TEST(event_gives_its_fields_and_leaves_values_raw)
 {
-    struct agx_call_event m;
+    struct agx_remote_message m;
 
-    ASSERT_OK(agx_call_event_read(AGX_STR("\x83\xa7"
-                                          "call_id\xa1"
-                                          "x\xa3seq\x05\xa5value\x91\xc0"),
-                                  &m, NULL));
+    ASSERT_OK(agx_remote_message_read(AGX_STR("\x83\xa7"
+                                              "call_id\xa1"
+                                              "x\xa3seq\x05\xa5value\x91\xc0"),
+                                      &m, NULL));
     ASSERT_STR(AGX_STR("x"), m.call_id);
     ASSERT_UINT(5, m.seq);
     ASSERT_STR(AGX_STR("\x91\xc0"), m.value);
@@ -18,13 +18,13 @@ TEST(event_gives_its_fields_and_leaves_values_raw)
 
 TEST(event_has_totals_when_both_came)
 {
-    struct agx_call_event m;
+    struct agx_remote_message m;
 
-    ASSERT_OK(agx_call_event_read(AGX_STR("\x81\xa1n\x05"), &m, NULL));
+    ASSERT_OK(agx_remote_message_read(AGX_STR("\x81\xa1n\x05"), &m, NULL));
     ASSERT_FALSE(m.has_totals);
-    ASSERT_OK(agx_call_event_read(AGX_STR("\x82\xa1n\x05\xa5"
-                                          "bytes\x07"),
-                                  &m, NULL));
+    ASSERT_OK(agx_remote_message_read(AGX_STR("\x82\xa1n\x05\xa5"
+                                              "bytes\x07"),
+                                      &m, NULL));
     ASSERT_TRUE(m.has_totals);
     ASSERT_UINT(5, m.n);
     ASSERT_UINT(7, m.bytes);
@@ -37,9 +37,9 @@ TEST(event_that_is_malformed_is_refused)
                                                   "error\x01") };
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(bad); i++) {
-        struct agx_call_event m;
+        struct agx_remote_message m;
 
-        ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_call_event_read(bad[i], &m, NULL));
+        ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_remote_message_read(bad[i], &m, NULL));
     }
 }
 
@@ -82,22 +82,22 @@ TEST(resume_done_that_is_malformed_is_refused)
 TEST(messages_are_written_as_the_protocol_has_them)
 {
     _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(1000);
-    struct agx_call_flow f;
+    struct agx_remote_flow f;
     struct agx_mp_writer w;
 
-    agx_call_flow_init(&f, AGX_REMOTE_BIDI);
+    agx_remote_flow_init(&f, AGX_REMOTE_BIDI);
     f.seq = 9;
     f.granted = (struct agx_credit){ 1, 2 };
     agx_mp_writer_init(&w, &out);
-    agx_call_write_cancel(&w, AGX_STR("x"));
-    agx_call_write_credit(&w, AGX_STR("x"), &f);
-    agx_call_write_input(&w, AGX_STR("x"), 4, false);
+    agx_remote_write_cancel(&w, AGX_STR("x"));
+    agx_remote_write_credit(&w, AGX_STR("x"), &f);
+    agx_remote_write_input(&w, AGX_STR("x"), 4, false);
     agx_mp_write_nil(&w);
-    agx_call_write_input(&w, AGX_STR("x"), 5, true);
-    agx_call_write_list(&w, 2);
-    agx_call_write_acked(&w, AGX_STR("x"), &f);
-    agx_call_write_list(&w, 1);
-    agx_call_write_resumed(&w, AGX_STR("x"), &f);
+    agx_remote_write_input(&w, AGX_STR("x"), 5, true);
+    agx_remote_write_list(&w, 2);
+    agx_remote_write_acked(&w, AGX_STR("x"), &f);
+    agx_remote_write_list(&w, 1);
+    agx_remote_write_resumed(&w, AGX_STR("x"), &f);
     ASSERT_OK(agx_mp_writer_end(&w, NULL));
 #define ID                                                                                         \
     "\xa7"                                                                                         \

@@ -1,14 +1,15 @@
-/* call_flow.c: the rules of a call's numbers. */
-#include "codec/call_flow.h"
+/* remote_flow.c: the rules of a call's numbers. */
+#include "codec/remote_flow.h"
 
-#include "base/banned.h"
 #include "base/macros.h"
 
-void agx_call_flow_init(struct agx_call_flow *f, enum agx_remote_kind kind)
+#include "base/banned.h"
+
+void agx_remote_flow_init(struct agx_remote_flow *f, enum agx_remote_kind kind)
 {
-    *f = (struct agx_call_flow){ .kind = kind,
-                                 .granted = AGX_CREDIT_INIT,
-                                 .in_granted = AGX_CREDIT_INIT };
+    *f = (struct agx_remote_flow){ .kind = kind,
+                                   .granted = AGX_CREDIT_INIT,
+                                   .in_granted = AGX_CREDIT_INIT };
 }
 
 enum agx_flow_event agx_flow_meaning(enum agx_remote_kind kind, enum agx_remote_event ev)
@@ -28,13 +29,13 @@ enum agx_flow_event agx_flow_meaning(enum agx_remote_kind kind, enum agx_remote_
 }
 
 /* An error may skip numbers: events before it are lost, and it says so. */
-static bool is_in_order(const struct agx_call_flow *f, enum agx_flow_event e, uint64_t seq)
+static bool is_in_order(const struct agx_remote_flow *f, enum agx_flow_event e, uint64_t seq)
 {
     return seq == f->seq + 1 || (e == AGX_FLOW_ERROR && seq > f->seq);
 }
 
-enum agx_flow_event agx_call_flow_event(struct agx_call_flow *f, enum agx_remote_event ev,
-                                        uint64_t seq, size_t size)
+enum agx_flow_event agx_remote_flow_event(struct agx_remote_flow *f, enum agx_remote_event ev,
+                                          uint64_t seq, size_t size)
 {
     enum agx_flow_event e = agx_flow_meaning(f->kind, ev);
 
@@ -61,19 +62,19 @@ const char *agx_flow_fault(enum agx_flow_event e)
     return e == AGX_FLOW_EXCESS ? "more items than it was granted" : NULL;
 }
 
-void agx_call_flow_queue_item(struct agx_call_flow *f, size_t size)
+void agx_remote_flow_queue_item(struct agx_remote_flow *f, size_t size)
 {
     f->in_queued++;
     agx_credit_count(&f->in, size);
 }
 
-void agx_call_flow_queue_end(struct agx_call_flow *f)
+void agx_remote_flow_queue_end(struct agx_remote_flow *f)
 {
     f->in_queued++;
     f->in_ended = true;
 }
 
-size_t agx_call_flow_acked(struct agx_call_flow *f, uint64_t seq)
+size_t agx_remote_flow_acked(struct agx_remote_flow *f, uint64_t seq)
 {
     uint64_t before = f->in_acked;
 
@@ -82,29 +83,29 @@ size_t agx_call_flow_acked(struct agx_call_flow *f, uint64_t seq)
     return (size_t)(f->in_acked - before);
 }
 
-size_t agx_call_flow_credit(struct agx_call_flow *f, uint64_t n, uint64_t bytes, uint64_t seq)
+size_t agx_remote_flow_credit(struct agx_remote_flow *f, uint64_t n, uint64_t bytes, uint64_t seq)
 {
     f->known = true;
     (void)agx_credit_raise(&f->in_granted, n, bytes);
-    return agx_call_flow_acked(f, seq);
+    return agx_remote_flow_acked(f, seq);
 }
 
-size_t agx_call_flow_known(struct agx_call_flow *f, uint64_t seq)
+size_t agx_remote_flow_known(struct agx_remote_flow *f, uint64_t seq)
 {
     size_t dropped;
 
     f->known = true;
-    dropped = agx_call_flow_acked(f, seq);
+    dropped = agx_remote_flow_acked(f, seq);
     f->in_sent = f->in_acked;
     return dropped;
 }
 
-bool agx_call_flow_unknown(const struct agx_call_flow *f)
+bool agx_remote_flow_unknown(const struct agx_remote_flow *f)
 {
     return !f->known;
 }
 
-void agx_call_flow_begin(struct agx_call_flow *f)
+void agx_remote_flow_begin(struct agx_remote_flow *f)
 {
     f->in_sent = f->in_acked;
 }

@@ -1,19 +1,19 @@
 /*
- * call_message.h: what client and server say to each other about a call, apart from its request:
+ * remote_message.h: what client and server say to each other about a call, apart from its request:
  * the server's events read, the client's messages written (docs/design/runtime-protocol.md, 1).
  * Values stay raw msgpack.
  */
-#ifndef AGX_CODEC_CALL_MESSAGE_H
-#define AGX_CODEC_CALL_MESSAGE_H
+#ifndef AGX_CODEC_REMOTE_MESSAGE_H
+#define AGX_CODEC_REMOTE_MESSAGE_H
 
-#include "codec/call_flow.h"
 #include "codec/mp_reader.h"
 #include "codec/mp_writer.h"
+#include "codec/remote_flow.h"
 
 /* ---- from the server ---- */
 
 /* Every view is borrowed from the payload. An absent field is empty or 0. */
-struct agx_call_event {
+struct agx_remote_message {
     struct agx_str call_id;
     uint64_t seq;
     struct agx_str value, error; /* raw; the error is a map */
@@ -22,8 +22,8 @@ struct agx_call_event {
 };
 
 /* -AGX_INVALID_ARGUMENT or -AGX_RESOURCE_EXHAUSTED: it is malformed. */
-int agx_call_event_read(struct agx_str payload, struct agx_call_event *ret,
-                        struct agx_error **err) AGX_MUST_CHECK;
+int agx_remote_message_read(struct agx_str payload, struct agx_remote_message *ret,
+                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* resume:done. Both lists borrow from the payload. */
 struct agx_resume_done {
@@ -41,18 +41,18 @@ int agx_resume_done_unknown(struct agx_resume_done *d, struct agx_str *ret_id,
 
 /* ---- from the client ---- */
 
-void agx_call_write_cancel(struct agx_mp_writer *w, struct agx_str id);
+void agx_remote_write_cancel(struct agx_mp_writer *w, struct agx_str id);
 /* The totals that `f` grants. */
-void agx_call_write_credit(struct agx_mp_writer *w, struct agx_str id,
-                           const struct agx_call_flow *f);
+void agx_remote_write_credit(struct agx_mp_writer *w, struct agx_str id,
+                             const struct agx_remote_flow *f);
 /* All of a piece of input but its item, which is to follow unless it is the end. */
-void agx_call_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t seq, bool end);
+void agx_remote_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t seq, bool end);
 
 /* The head of `ack` and `resume`: so many elements follow. An `ack` has two for each call. */
-void agx_call_write_list(struct agx_mp_writer *w, size_t n);
-void agx_call_write_acked(struct agx_mp_writer *w, struct agx_str id,
-                          const struct agx_call_flow *f);
-void agx_call_write_resumed(struct agx_mp_writer *w, struct agx_str id,
-                            const struct agx_call_flow *f);
+void agx_remote_write_list(struct agx_mp_writer *w, size_t n);
+void agx_remote_write_acked(struct agx_mp_writer *w, struct agx_str id,
+                            const struct agx_remote_flow *f);
+void agx_remote_write_resumed(struct agx_mp_writer *w, struct agx_str id,
+                              const struct agx_remote_flow *f);
 
 #endif

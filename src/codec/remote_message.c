@@ -1,5 +1,5 @@
-/* call_message.c: messages about calls. */
-#include "codec/call_message.h"
+/* remote_message.c: messages about calls. */
+#include "codec/remote_message.h"
 
 #include "codec/mp_fields.h"
 
@@ -10,7 +10,8 @@ static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
 /* In the order in which the server sends them: so they are found fastest. */
 enum { CALL_ID, SEQ, VALUE, ERROR, N, BYTES, N_FIELDS };
 
-int agx_call_event_read(struct agx_str payload, struct agx_call_event *ret, struct agx_error **err)
+int agx_remote_message_read(struct agx_str payload, struct agx_remote_message *ret,
+                            struct agx_error **err)
 {
     struct agx_mp_field f[N_FIELDS] = {
         [CALL_ID] = { AGX_STR("call_id"), AGX_MP_BIT(AGX_MP_STR) },
@@ -24,7 +25,7 @@ int agx_call_event_read(struct agx_str payload, struct agx_call_event *ret, stru
 
     if (r < 0)
         return r;
-    *ret = (struct agx_call_event){ .has_totals = f[N].present && f[BYTES].present };
+    *ret = (struct agx_remote_message){ .has_totals = f[N].present && f[BYTES].present };
     if (f[CALL_ID].present)
         ret->call_id = f[CALL_ID].value.bytes;
     if (f[SEQ].present)
@@ -126,13 +127,13 @@ static void write_head(struct agx_mp_writer *w, size_t fields, struct agx_str id
     agx_mp_write_str(w, id);
 }
 
-void agx_call_write_cancel(struct agx_mp_writer *w, struct agx_str id)
+void agx_remote_write_cancel(struct agx_mp_writer *w, struct agx_str id)
 {
     write_head(w, 1, id);
 }
 
-void agx_call_write_credit(struct agx_mp_writer *w, struct agx_str id,
-                           const struct agx_call_flow *f)
+void agx_remote_write_credit(struct agx_mp_writer *w, struct agx_str id,
+                             const struct agx_remote_flow *f)
 {
     write_head(w, 3, id);
     agx_mp_write_str(w, AGX_STR("n"));
@@ -141,7 +142,7 @@ void agx_call_write_credit(struct agx_mp_writer *w, struct agx_str id,
     agx_mp_write_uint(w, f->granted.bytes);
 }
 
-void agx_call_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t seq, bool end)
+void agx_remote_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t seq, bool end)
 {
     write_head(w, end ? 2 : 3, id);
     agx_mp_write_str(w, AGX_STR("seq"));
@@ -150,24 +151,25 @@ void agx_call_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t s
         agx_mp_write_str(w, AGX_STR("item"));
 }
 
-void agx_call_write_list(struct agx_mp_writer *w, size_t n)
+void agx_remote_write_list(struct agx_mp_writer *w, size_t n)
 {
     agx_mp_write_map(w, 1);
     agx_mp_write_str(w, AGX_STR("calls"));
     agx_mp_write_array(w, n);
 }
 
-void agx_call_write_acked(struct agx_mp_writer *w, struct agx_str id, const struct agx_call_flow *f)
+void agx_remote_write_acked(struct agx_mp_writer *w, struct agx_str id,
+                            const struct agx_remote_flow *f)
 {
     agx_mp_write_str(w, id);
     agx_mp_write_uint(w, f->seq);
 }
 
-void agx_call_write_resumed(struct agx_mp_writer *w, struct agx_str id,
-                            const struct agx_call_flow *f)
+void agx_remote_write_resumed(struct agx_mp_writer *w, struct agx_str id,
+                              const struct agx_remote_flow *f)
 {
     agx_mp_write_array(w, 4);
-    agx_call_write_acked(w, id, f);
+    agx_remote_write_acked(w, id, f);
     agx_mp_write_uint(w, f->granted.n);
     agx_mp_write_uint(w, f->granted.bytes);
 }

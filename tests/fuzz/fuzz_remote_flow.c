@@ -1,16 +1,16 @@
 /*
- * fuzz_call_flow.c: whatever a server says of a call, in whatever order, and whatever its client
- * does meanwhile: the invariants of codec/call_flow.h hold, as many pieces of input are dropped as
- * its numbers say, and nothing is taken after the end.
+ * fuzz_remote_flow.c: whatever a server says of a call, in whatever order, and whatever its client
+ * does meanwhile: the invariants of codec/remote_flow.h hold, as many pieces of input are dropped
+ * as its numbers say, and nothing is taken after the end.
  */
-#include "codec/call_flow.h"
+#include "codec/remote_flow.h"
 #include "tests/support/fuzz.h"
 
-static void check_event(struct agx_call_flow *f, uint64_t seq, size_t size, uint8_t ev)
+static void check_event(struct agx_remote_flow *f, uint64_t seq, size_t size, uint8_t ev)
 {
-    struct agx_call_flow before = *f;
+    struct agx_remote_flow before = *f;
     enum agx_flow_event e =
-        agx_call_flow_event(f, (enum agx_remote_event)(ev % AGX_EV_COUNT), seq, size);
+        agx_remote_flow_event(f, (enum agx_remote_event)(ev % AGX_EV_COUNT), seq, size);
 
     if (e == AGX_FLOW_NOTHING || agx_flow_fault(e)) {
         FUZZ_CHECK(f->seq == before.seq && f->closed == before.closed);
@@ -26,24 +26,24 @@ static void check_event(struct agx_call_flow *f, uint64_t seq, size_t size, uint
 }
 
 /* The user takes what has come. */
-static void take(struct agx_call_flow *f, size_t size)
+static void take(struct agx_remote_flow *f, size_t size)
 {
     struct agx_credit before = f->granted;
 
     if (f->taken.n == f->received.n)
         return;
     agx_credit_count(&f->taken, size);
-    (void)agx_call_flow_grant(f);
+    (void)agx_remote_flow_grant(f);
     FUZZ_CHECK(f->granted.n >= before.n && f->granted.bytes >= before.bytes);
     FUZZ_CHECK(f->granted.n > f->taken.n + AGX_CREDIT_ITEMS / 2 - 1);
 }
 
-static void check_dropped(const struct agx_call_flow *f, uint64_t acked, size_t dropped)
+static void check_dropped(const struct agx_remote_flow *f, uint64_t acked, size_t dropped)
 {
     FUZZ_CHECK(f->in_acked == acked + dropped);
 }
 
-static void step(struct agx_call_flow *f, uint8_t op, uint8_t a, uint8_t b)
+static void step(struct agx_remote_flow *f, uint8_t op, uint8_t a, uint8_t b)
 {
     uint64_t acked = f->in_acked;
 
@@ -58,24 +58,24 @@ static void step(struct agx_call_flow *f, uint8_t op, uint8_t a, uint8_t b)
         take(f, a);
         break;
     case 3:
-        check_dropped(f, acked, agx_call_flow_credit(f, a, (uint64_t)b << 10, b));
+        check_dropped(f, acked, agx_remote_flow_credit(f, a, (uint64_t)b << 10, b));
         break;
     case 4:
-        check_dropped(f, acked, agx_call_flow_known(f, a));
-        FUZZ_CHECK(f->in_sent == f->in_acked && !agx_call_flow_unknown(f));
+        check_dropped(f, acked, agx_remote_flow_known(f, a));
+        FUZZ_CHECK(f->in_sent == f->in_acked && !agx_remote_flow_unknown(f));
         break;
     case 5:
-        if (!f->in_ended && agx_call_flow_may_send(f))
-            agx_call_flow_queue_item(f, b);
+        if (!f->in_ended && agx_remote_flow_may_send(f))
+            agx_remote_flow_queue_item(f, b);
         else if (!f->in_ended)
-            agx_call_flow_queue_end(f);
+            agx_remote_flow_queue_end(f);
         break;
     case 6:
         if (f->in_sent < f->in_queued)
             f->in_sent++;
         break;
     default:
-        agx_call_flow_begin(f);
+        agx_remote_flow_begin(f);
     }
     FUZZ_CHECK(f->in_acked <= f->in_sent && f->in_sent <= f->in_queued);
     FUZZ_CHECK(f->in_acked >= acked);
@@ -83,11 +83,11 @@ static void step(struct agx_call_flow *f, uint8_t op, uint8_t a, uint8_t b)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct agx_call_flow f;
+    struct agx_remote_flow f;
 
     if (size == 0)
         return 0;
-    agx_call_flow_init(&f, (enum agx_remote_kind)(data[0] % 3));
+    agx_remote_flow_init(&f, (enum agx_remote_kind)(data[0] % 3));
     for (size_t i = 1; i + 3 <= size; i += 3)
         step(&f, data[i], data[i + 1], data[i + 2]);
     return 0;
