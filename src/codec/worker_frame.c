@@ -160,7 +160,7 @@ static int read_value(struct agx_mp_reader *r, enum field field, struct agx_work
                       struct agx_error **err)
 {
     struct agx_mp_reader at = *r;
-    struct agx_mp_token t;
+    struct agx_mp_token t = { 0 };
     struct agx_str raw;
     int k = agx_mp_take_raw(r, &raw, err);
 
