@@ -27,9 +27,8 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests/support/py")]
 import grpc  # noqa: E402 (the path comes first)
 from agxtest import agbox  # noqa: E402
 from agxtest.protos import agbox as api  # noqa: E402
-from measure import Bench, BenchError, run  # noqa: E402
-
 from daemon import Daemon, Ours, Peer  # noqa: E402
+from measure import Bench, BenchError, run  # noqa: E402
 
 WAIT_SECONDS = 120
 DOCKER = "/usr/bin/docker"

@@ -7,7 +7,7 @@
  * waits in unary calls, as the command line does. Ids are PREFIX-1 and so on.
  */
 #include "base/clock.h"
-#include "rpc/client.h"
+#include "grpc/client.h"
 #include "wire/control_request.h"
 #include "wire/method.h"
 #include "wire/sandbox_request.h"
@@ -28,16 +28,16 @@ static atomic_uint_fast64_t begun;
 /* One of those at once. */
 struct lane {
     pthread_t thread;
-    struct agx_rpc_client *client;
+    struct agx_grpc_client *client;
     struct agx_error *error;
 };
 
 static int call(struct lane *l, const char *method, const struct agx_buf *request,
                 struct agx_buf *reply)
 {
-    const struct agx_rpc_request q = { .path = method, .message = agx_buf_peek(request) };
+    const struct agx_grpc_request q = { .path = method, .message = agx_buf_peek(request) };
 
-    return agx_rpc_client_call(l->client, &q, reply, NULL, &l->error);
+    return agx_grpc_client_call(l->client, &q, reply, NULL, &l->error);
 }
 
 static int await(struct lane *l, char *id, enum agx_state state)
@@ -102,14 +102,14 @@ static int live(struct lane *l, uint64_t number)
 
 static void *run(void *lane)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
     struct lane *l = lane;
-    int r = agx_rpc_client_open(socket_path, &config, &l->client, &l->error);
+    int r = agx_grpc_client_open(socket_path, &config, &l->client, &l->error);
     uint64_t number;
 
     while (r == 0 && (number = ++begun) <= count)
         r = live(l, number);
-    l->client = agx_rpc_client_close(l->client);
+    l->client = agx_grpc_client_close(l->client);
     return NULL;
 }
 

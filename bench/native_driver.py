@@ -19,10 +19,9 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests/support/py")]
 
 from agxtest import images  # noqa: E402 (the path comes first)
 from agxtest.protos import agbox as api  # noqa: E402
+from daemon import Daemon, Ours  # noqa: E402
 from docker_driver import IDLE, WAIT_SECONDS, Command, Service, Side, serve  # noqa: E402
 from measure import Bench, BenchError, run  # noqa: E402
-
-from daemon import Daemon, Ours  # noqa: E402
 
 
 class NativeDaemon(Daemon):

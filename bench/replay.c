@@ -6,7 +6,7 @@
  * Prints `ready` when it has read that many events for the first time, and goes on until it is
  * killed.
  */
-#include "rpc/client.h"
+#include "grpc/client.h"
 #include "wire/method.h"
 #include "wire/sandbox_request.h"
 
@@ -15,30 +15,30 @@
 #include "base/banned.h"
 
 /* From the first event on, until `events` have come. */
-static int replay(struct agx_rpc_client *client, const struct agx_buf *request, uint64_t events,
+static int replay(struct agx_grpc_client *client, const struct agx_buf *request, uint64_t events,
                   struct agx_error **err)
 {
-    const struct agx_rpc_request q = { .path = AGX_METHOD_SUBSCRIBE,
-                                       .message = agx_buf_peek(request) };
-    struct agx_rpc_reply *reply = NULL;
+    const struct agx_grpc_request q = { .path = AGX_METHOD_SUBSCRIBE,
+                                        .message = agx_buf_peek(request) };
+    struct agx_grpc_reply *reply = NULL;
     struct agx_str message;
-    int r = agx_rpc_client_start(client, &q, &reply, err);
+    int r = agx_grpc_client_start(client, &q, &reply, err);
 
     for (uint64_t i = 0; r >= 0 && i < events; i++) {
-        r = agx_rpc_reply_next(reply, -1, &message, err);
+        r = agx_grpc_reply_next(reply, -1, &message, err);
         if (r == 0)
             r = agx_error_set(err, AGX_ABORTED, "the subscription ended");
     }
-    (void)agx_rpc_reply_close(reply);
+    (void)agx_grpc_reply_close(reply);
     return r;
 }
 
 int main(int argc, char **argv)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_rpc_client *client = NULL;
+    struct agx_grpc_client *client = NULL;
     uint64_t events;
     char text[300];
     int r;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     r = agx_subscribe_request_encode(&request,
                                      &(struct agx_subscribe_request){ .sandbox_id = argv[2] });
     if (r == 0)
-        r = agx_rpc_client_open(argv[1], &config, &client, &err);
+        r = agx_grpc_client_open(argv[1], &config, &client, &err);
     for (bool ready = false; r >= 0; ready = true) {
         r = replay(client, &request, events, &err);
         if (r >= 0 && !ready) {
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
             fflush(stdout);
         }
     }
-    agx_rpc_client_close(client);
+    agx_grpc_client_close(client);
     fprintf(stderr, "replay: %s\n", agx_error_format(err, text, sizeof(text)));
     return 1;
 }

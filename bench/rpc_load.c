@@ -8,7 +8,7 @@
  * 99.9th percentile.
  */
 #include "base/clock.h"
-#include "rpc/client.h"
+#include "grpc/client.h"
 
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 enum { AT_ONCE_MAX = 256, TIMES_MAX = 1 << 20 };
 
 struct lane {
-    struct agx_rpc_reply *reply;
+    struct agx_grpc_reply *reply;
     uint64_t began_ns;
 };
 
@@ -38,11 +38,11 @@ static double percentile_us(double part)
     return (double)times[(size_t)(part * (double)(n_times - 1))] / 1e3;
 }
 
-static int begin(struct agx_rpc_client *c, const char *method, struct lane *l,
+static int begin(struct agx_grpc_client *c, const char *method, struct lane *l,
                  struct agx_error **err)
 {
     l->began_ns = agx_clock_ns();
-    return agx_rpc_client_start(c, &(struct agx_rpc_request){ .path = method }, &l->reply, err);
+    return agx_grpc_client_start(c, &(struct agx_grpc_request){ .path = method }, &l->reply, err);
 }
 
 /* Waits for the lane's answer and its end. */
@@ -51,16 +51,16 @@ static int end(struct lane *l, struct agx_error **err)
     struct agx_str message;
     int r;
 
-    while ((r = agx_rpc_reply_next(l->reply, -1, &message, err)) > 0)
+    while ((r = agx_grpc_reply_next(l->reply, -1, &message, err)) > 0)
         ;
-    l->reply = agx_rpc_reply_close(l->reply);
+    l->reply = agx_grpc_reply_close(l->reply);
     n_done++;
     if (n_times < TIMES_MAX)
         times[n_times++] = agx_clock_ns() - l->began_ns;
     return r;
 }
 
-static int load(struct agx_rpc_client *c, const char *method, double seconds, size_t at_once,
+static int load(struct agx_grpc_client *c, const char *method, double seconds, size_t at_once,
                 struct agx_error **err)
 {
     static struct lane lanes[AT_ONCE_MAX];
@@ -80,15 +80,15 @@ static int load(struct agx_rpc_client *c, const char *method, double seconds, si
                percentile_us(0.5), percentile_us(0.99), percentile_us(0.999));
     }
     for (size_t i = 0; i < at_once; i++)
-        lanes[i].reply = agx_rpc_reply_close(lanes[i].reply);
+        lanes[i].reply = agx_grpc_reply_close(lanes[i].reply);
     return r;
 }
 
 int main(int argc, char **argv)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
-    struct agx_rpc_client *c = NULL;
+    struct agx_grpc_client *c = NULL;
     uint64_t at_once = 0;
     char text[300];
     int r;
@@ -97,10 +97,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: rpc_load SOCKET METHOD SECONDS AT-ONCE\n");
         return 2;
     }
-    r = agx_rpc_client_open(argv[1], &config, &c, &err);
+    r = agx_grpc_client_open(argv[1], &config, &c, &err);
     if (r == 0)
         r = load(c, argv[2], strtod(argv[3], NULL), at_once, &err);
-    c = agx_rpc_client_close(c);
+    c = agx_grpc_client_close(c);
     if (r < 0)
         fprintf(stderr, "rpc_load: %s\n", agx_error_format(err, text, sizeof(text)));
     return r < 0;

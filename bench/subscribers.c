@@ -10,7 +10,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "rpc/client.h"
+#include "grpc/client.h"
 #include "wire/method.h"
 #include "wire/sandbox_request.h"
 
@@ -24,8 +24,8 @@ enum { STREAMS = 500, CONNS_MAX = 64, EVENTS_OF_A_COMMAND = 2 };
 
 /* A connection and its subscriptions. */
 struct line {
-    struct agx_rpc_client *client;
-    struct agx_rpc_reply *replies[STREAMS];
+    struct agx_grpc_client *client;
+    struct agx_grpc_reply *replies[STREAMS];
     size_t n;
 };
 
@@ -52,13 +52,13 @@ static int encode(struct crowd *c, char *sandbox)
 
 static int open_line(struct crowd *c, struct line *l, size_t n, struct agx_error **err)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
-    const struct agx_rpc_request q = { .path = AGX_METHOD_SUBSCRIBE,
-                                       .message = agx_buf_peek(&c->subscribe) };
-    int r = agx_rpc_client_open(c->socket, &config, &l->client, err);
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
+    const struct agx_grpc_request q = { .path = AGX_METHOD_SUBSCRIBE,
+                                        .message = agx_buf_peek(&c->subscribe) };
+    int r = agx_grpc_client_open(c->socket, &config, &l->client, err);
 
     for (; r == 0 && l->n < n; l->n++)
-        r = agx_rpc_client_start(l->client, &q, &l->replies[l->n], err);
+        r = agx_grpc_client_start(l->client, &q, &l->replies[l->n], err);
     return r;
 }
 
@@ -69,9 +69,9 @@ static int drain(struct crowd *c, struct line *l, struct agx_error **err)
     int r = 0;
 
     for (size_t i = 0; i < l->n; i++) {
-        while ((r = agx_rpc_reply_next(l->replies[i], 0, &message, err)) == 1)
+        while ((r = agx_grpc_reply_next(l->replies[i], 0, &message, err)) == 1)
             c->got++;
-        if (r != AGX_RPC_NOTHING_YET)
+        if (r != AGX_GRPC_NOTHING_YET)
             return r < 0 ? r : agx_error_set(err, AGX_ABORTED, "a subscription ended");
     }
     return 0;
@@ -82,7 +82,7 @@ static bool any_ready(const struct crowd *c)
 {
     for (size_t i = 0; i < c->n_lines; i++)
         for (size_t k = 0; k < c->lines[i].n; k++)
-            if (agx_rpc_reply_ready(c->lines[i].replies[k]))
+            if (agx_grpc_reply_ready(c->lines[i].replies[k]))
                 return true;
     return false;
 }
@@ -92,8 +92,8 @@ static int wait_for_more(const struct crowd *c, struct agx_error **err)
     struct pollfd fds[CONNS_MAX];
 
     for (size_t i = 0; i < c->n_lines; i++)
-        fds[i] = (struct pollfd){ .fd = agx_rpc_client_fd(c->lines[i].client),
-                                  .events = agx_rpc_client_events(c->lines[i].client) };
+        fds[i] = (struct pollfd){ .fd = agx_grpc_client_fd(c->lines[i].client),
+                                  .events = agx_grpc_client_events(c->lines[i].client) };
     return poll(fds, c->n_lines, -1) < 0 ? agx_error_set(err, AGX_INTERNAL, "poll failed") : 0;
 }
 
@@ -130,17 +130,17 @@ static int open_all(struct crowd *c, size_t n, struct agx_error **err)
 /* Runs the commands, and prints what arrived. */
 static int run(struct crowd *c, uint64_t rounds, struct agx_error **err)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
-    const struct agx_rpc_request q = { .path = AGX_METHOD_CREATE_EXEC,
-                                       .message = agx_buf_peek(&c->command) };
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
+    const struct agx_grpc_request q = { .path = AGX_METHOD_CREATE_EXEC,
+                                        .message = agx_buf_peek(&c->command) };
     struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_rpc_client *client = NULL;
+    struct agx_grpc_client *client = NULL;
     uint64_t before = c->got, began = agx_clock_ns();
-    int r = agx_rpc_client_open(c->socket, &config, &client, err);
+    int r = agx_grpc_client_open(c->socket, &config, &client, err);
 
     for (uint64_t i = 0; r == 0 && i < rounds; i++) {
         agx_buf_clear(&reply);
-        r = agx_rpc_client_call(client, &q, &reply, NULL, err);
+        r = agx_grpc_client_call(client, &q, &reply, NULL, err);
         if (r == 0)
             r = collect(c, before + (i + 1) * EVENTS_OF_A_COMMAND * c->n, err);
     }
@@ -148,7 +148,7 @@ static int run(struct crowd *c, uint64_t rounds, struct agx_error **err)
         printf("%llu %.0f\n", (unsigned long long)(c->got - before),
                (double)(c->got - before) * 1e9 / (double)(agx_clock_ns() - began));
     agx_buf_done(&reply);
-    agx_rpc_client_close(client);
+    agx_grpc_client_close(client);
     return r;
 }
 
@@ -168,8 +168,8 @@ static void close_all(struct crowd *c)
         struct line *l = &c->lines[i];
 
         for (size_t k = 0; k < l->n; k++)
-            agx_rpc_reply_close(l->replies[k]);
-        agx_rpc_client_close(l->client);
+            agx_grpc_reply_close(l->replies[k]);
+        agx_grpc_client_close(l->client);
     }
     free(c->lines);
     agx_buf_done(&c->subscribe);

@@ -17,10 +17,24 @@ LAYERS = [
     ["wire", "fetch"],
     ["image"],
     ["store", "backend"],
-    ["rpc"],
+    ["grpc"],
     ["daemon", "runtime", "worker", "client"],
     ["cli", "pyext"],
 ]
+
+# Folders inside a layer, lowest first: the same rule holds among them. native and docker are
+# neighbours, so neither knows the other.
+PARTS = {
+    "backend": [
+        ["backend"],
+        ["backend/exec", "backend/net", "backend/files"],
+        ["backend/config"],  # what both are opened with; a header, not a folder
+        ["backend/native/net", "backend/native/limits", "backend/docker/api"],
+        ["backend/native", "backend/docker"],
+        ["backend/target"],  # the table of backends: files, not a folder
+    ],
+    "daemon": [["daemon/manager"], ["daemon/service"], ["daemon"]],
+}
 
 # Each is an executable of its own: what it needs from another belongs in a layer below both.
 PROGRAMS = {"daemon", "init", "forward", "runtime", "worker", "cli"}
@@ -46,6 +60,9 @@ IMPURE = (
 )
 
 LEVEL = {folder: level for level, row in enumerate(LAYERS) for folder in row}
+PART_LEVEL = {
+    part: level for rows in PARTS.values() for level, row in enumerate(rows) for part in row
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -55,15 +72,29 @@ def folder_of(path):
     return parts[1] if len(parts) > 2 else None
 
 
-def wrong_order(folder, header):
-    """Why `folder` may not include our header, or None."""
+def part_of(header):
+    """The part of a layer that a source (its path below src/) belongs to: the longest listed."""
+    names = [Path(header).with_suffix(""), *Path(header).parents]
+    return next((str(name) for name in names if str(name) in PART_LEVEL), None)
+
+
+def wrong_part(source, header):
+    """Why a source may not include a header of its own layer, or None."""
+    mine, target = part_of(source), part_of(header)
+    if mine == target or PART_LEVEL[target] < PART_LEVEL[mine]:
+        return None
+    return f"{target}/ is not below {mine}/; turn the dependency round or move the code down"
+
+
+def wrong_order(folder, source, header):
+    """Why a source of `folder` may not include our header, or None."""
     target = header.split("/")[0]
     if folder in NARROW:
         if not header.startswith(tuple(NARROW[folder])):
             return f"{folder}/ may include only {', '.join(NARROW[folder])}"
         return None
     if folder == target:
-        return None
+        return wrong_part(source, header) if folder in PARTS else None
     if folder in PROGRAMS and target in PROGRAMS:
         return "programs never include each other; move what both need into a layer below"
     if target in NARROW or LEVEL[target] >= LEVEL[folder]:
@@ -78,7 +109,7 @@ def wrong_include(path, quote, header):
         if re.fullmatch(headers, header):
             return None if re.fullmatch(files, path) else f"{reason}; go through its functions"
     if header.split("/")[0] in LEVEL or header.split("/")[0] in NARROW:
-        return wrong_order(folder, header)
+        return wrong_order(folder, path.removeprefix("src/"), header)
     if quote == '"':
         return 'no such layer; write our headers from src/, as "base/buf.h", and others in <>'
     if folder in PURE and re.fullmatch(IMPURE, header):

@@ -3,9 +3,8 @@
 import json
 import subprocess
 
-from measure import BenchError
-
 from daemon import AT_ONCE, Ours, create_one, ghz_run, ping_p999, started
+from measure import BenchError
 
 UNIT = "us"
 BAR = None

@@ -1,8 +1,7 @@
 """Events that arrive at 1,000 subscribers of one sandbox, while commands run in it."""
 
-from measure import run
-
 from daemon import create_one, sides
+from measure import run
 
 UNIT = "events/s"
 BAR = None

@@ -8,9 +8,9 @@
 #include "codec/grpc_meta.h"
 #include "loop/listener.h"
 #include "loop/signals.h"
-#include "rpc/health.h"
-#include "rpc/reflection.h"
-#include "rpc/server.h"
+#include "grpc/health.h"
+#include "grpc/reflection.h"
+#include "grpc/server.h"
 
 #include <stdio.h>
 
@@ -24,24 +24,24 @@ extern const size_t echo_set_len;
 struct app {
     struct agx_loop *loop;
     struct agx_signals *signals;
-    struct agx_rpc_server *server;
-    struct agx_rpc_health *health;
-    struct agx_rpc_reflection *reflection;
+    struct agx_grpc_server *server;
+    struct agx_grpc_health *health;
+    struct agx_grpc_reflection *reflection;
 };
 
 /* A call that is not answered at once. */
 struct task {
-    struct agx_rpc_call *call; /* NULL: it is over */
+    struct agx_grpc_call *call; /* NULL: it is over */
     struct agx_buf text;
     uint64_t left; /* messages to send */
     uv_timer_t timer;
 };
 
-static uint64_t number(const struct agx_rpc_call *call, struct agx_str key, uint64_t otherwise)
+static uint64_t number(const struct agx_grpc_call *call, struct agx_str key, uint64_t otherwise)
 {
     uint64_t n;
 
-    return agx_parse_u64(agx_rpc_call_peek_meta(call, key), UINT32_MAX, &n) ? n : otherwise;
+    return agx_parse_u64(agx_grpc_call_peek_meta(call, key), UINT32_MAX, &n) ? n : otherwise;
 }
 
 static void task_closed(uv_handle_t *h)
@@ -60,14 +60,14 @@ static void task_free(struct task *t)
 
 static void finish(struct task *t)
 {
-    agx_rpc_call_finish(t->call, &(struct agx_rpc_status){ .code = AGX_OK });
+    agx_grpc_call_finish(t->call, &(struct agx_grpc_status){ .code = AGX_OK });
     task_free(t);
 }
 
-static void fail(struct agx_rpc_call *call, enum agx_code code, const char *message)
+static void fail(struct agx_grpc_call *call, enum agx_code code, const char *message)
 {
-    agx_rpc_call_finish(call,
-                        &(struct agx_rpc_status){ .code = code, .message = agx_str_from(message) });
+    agx_grpc_call_finish(
+        call, &(struct agx_grpc_status){ .code = code, .message = agx_str_from(message) });
 }
 
 static void on_ended(void *user, enum agx_code code)
@@ -77,24 +77,24 @@ static void on_ended(void *user, enum agx_code code)
 }
 
 /* The answer of Say, as the metadata asks for. */
-static void say_now(struct agx_rpc_call *call, struct agx_str request)
+static void say_now(struct agx_grpc_call *call, struct agx_str request)
 {
     _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4096);
-    struct agx_str coded = agx_rpc_call_peek_meta(call, AGX_STR("x-details-bin"));
-    struct agx_rpc_status status = {
+    struct agx_str coded = agx_grpc_call_peek_meta(call, AGX_STR("x-details-bin"));
+    struct agx_grpc_status status = {
         .code = (enum agx_code)number(call, AGX_STR("x-code"), AGX_OK),
-        .message = agx_rpc_call_peek_meta(call, AGX_STR("x-message")),
-        .trailers = &(struct agx_rpc_meta){ AGX_STR("x-trailer-bin"), AGX_STR("\0\1\2") },
+        .message = agx_grpc_call_peek_meta(call, AGX_STR("x-message")),
+        .trailers = &(struct agx_grpc_meta){ AGX_STR("x-trailer-bin"), AGX_STR("\0\1\2") },
         .trailer_count = 1,
     };
 
     if (status.code == AGX_OK) {
-        agx_rpc_call_reply(call, request);
+        agx_grpc_call_reply(call, request);
         return;
     }
     if (coded.ptr && agx_grpc_bin_next(&coded, &details, NULL) > 0)
         status.details = agx_buf_peek(&details);
-    agx_rpc_call_finish(call, &status);
+    agx_grpc_call_finish(call, &status);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -111,7 +111,7 @@ static void send_more(void *user)
     int r = 0;
 
     while (t->left > 0 && r == 0) {
-        r = agx_rpc_call_send(t->call, agx_buf_peek(&t->text));
+        r = agx_grpc_call_send(t->call, agx_buf_peek(&t->text));
         t->left--;
     }
     if (t->left == 0)
@@ -132,7 +132,7 @@ static void on_joined(void *user)
 {
     struct task *t = user;
 
-    agx_rpc_call_reply(t->call, agx_buf_peek(&t->text));
+    agx_grpc_call_reply(t->call, agx_buf_peek(&t->text));
     task_free(t);
 }
 
@@ -140,13 +140,13 @@ static void on_chat(void *user, struct agx_str message)
 {
     struct task *t = user;
 
-    if (agx_rpc_call_send(t->call, message) > 0)
-        agx_rpc_call_pause(t->call);
+    if (agx_grpc_call_send(t->call, message) > 0)
+        agx_grpc_call_pause(t->call);
 }
 
 static void on_chat_writable(void *user)
 {
-    agx_rpc_call_resume(((struct task *)user)->call);
+    agx_grpc_call_resume(((struct task *)user)->call);
 }
 
 static void on_chat_end(void *user)
@@ -154,17 +154,17 @@ static void on_chat_end(void *user)
     finish(user);
 }
 
-static const struct agx_rpc_call_ops say_ops = { .ended = on_ended };
-static const struct agx_rpc_call_ops repeat_ops = { .ended = on_ended, .writable = send_more };
-static const struct agx_rpc_call_ops join_ops = { .ended = on_ended,
-                                                  .message = on_message,
-                                                  .half_closed = on_joined };
-static const struct agx_rpc_call_ops chat_ops = {
+static const struct agx_grpc_call_ops say_ops = { .ended = on_ended };
+static const struct agx_grpc_call_ops repeat_ops = { .ended = on_ended, .writable = send_more };
+static const struct agx_grpc_call_ops join_ops = { .ended = on_ended,
+                                                   .message = on_message,
+                                                   .half_closed = on_joined };
+static const struct agx_grpc_call_ops chat_ops = {
     .ended = on_ended, .writable = on_chat_writable, .message = on_chat, .half_closed = on_chat_end
 };
 
-static struct task *task_new(struct app *app, struct agx_rpc_call *call, struct agx_str text,
-                             const struct agx_rpc_call_ops *ops)
+static struct task *task_new(struct app *app, struct agx_grpc_call *call, struct agx_str text,
+                             const struct agx_grpc_call_ops *ops)
 {
     struct task *t = calloc(1, sizeof(*t));
 
@@ -177,11 +177,11 @@ static struct task *task_new(struct app *app, struct agx_rpc_call *call, struct 
     }
     t->call = call;
     (void)uv_timer_init(agx_loop_uv(app->loop), &t->timer);
-    agx_rpc_call_watch(call, ops, t);
+    agx_grpc_call_watch(call, ops, t);
     return t;
 }
 
-static void say(void *service, struct agx_rpc_call *call, struct agx_str request)
+static void say(void *service, struct agx_grpc_call *call, struct agx_str request)
 {
     uint64_t delay_ms = number(call, AGX_STR("x-delay-ms"), 0);
     struct task *t;
@@ -195,7 +195,7 @@ static void say(void *service, struct agx_rpc_call *call, struct agx_str request
         (void)uv_timer_start(&t->timer, on_timer, delay_ms, 0);
 }
 
-static void repeat(void *service, struct agx_rpc_call *call, struct agx_str request)
+static void repeat(void *service, struct agx_grpc_call *call, struct agx_str request)
 {
     uint64_t count = number(call, AGX_STR("x-count"), 1);
     struct task *t = task_new(service, call, request, &repeat_ops);
@@ -206,21 +206,21 @@ static void repeat(void *service, struct agx_rpc_call *call, struct agx_str requ
     }
 }
 
-static void join(void *service, struct agx_rpc_call *call, struct agx_str request)
+static void join(void *service, struct agx_grpc_call *call, struct agx_str request)
 {
     (void)task_new(service, call, request, &join_ops);
 }
 
-static void chat(void *service, struct agx_rpc_call *call, struct agx_str request)
+static void chat(void *service, struct agx_grpc_call *call, struct agx_str request)
 {
     (void)task_new(service, call, request, &chat_ops);
 }
 
-static const struct agx_rpc_method methods[] = {
-    { "/example.v1.Echo/Say", AGX_RPC_UNARY, false, say },
-    { "/example.v1.Echo/Repeat", AGX_RPC_SERVER_STREAM, false, repeat },
-    { "/example.v1.Echo/Join", AGX_RPC_CLIENT_STREAM, false, join },
-    { "/example.v1.Echo/Chat", AGX_RPC_BIDI, false, chat },
+static const struct agx_grpc_method methods[] = {
+    { "/example.v1.Echo/Say", AGX_GRPC_UNARY, false, say },
+    { "/example.v1.Echo/Repeat", AGX_GRPC_SERVER_STREAM, false, repeat },
+    { "/example.v1.Echo/Join", AGX_GRPC_CLIENT_STREAM, false, join },
+    { "/example.v1.Echo/Chat", AGX_GRPC_BIDI, false, chat },
 };
 
 static void on_stopped(void *user, struct agx_error *error)
@@ -238,12 +238,12 @@ static void on_shutdown(void *user, int signo, unsigned count)
 
     (void)signo;
     if (count == 1)
-        agx_rpc_server_stop(app->server, GRACE_MS, on_stopped, app);
+        agx_grpc_server_stop(app->server, GRACE_MS, on_stopped, app);
     else
         agx_loop_stop(app->loop);
 }
 
-static int app_run(struct app *app, const char *path, const struct agx_rpc_config *config,
+static int app_run(struct app *app, const char *path, const struct agx_grpc_config *config,
                    struct agx_error **err)
 {
     struct agx_listener *listener = NULL;
@@ -252,33 +252,33 @@ static int app_run(struct app *app, const char *path, const struct agx_rpc_confi
     if (r == 0)
         r = agx_signals_open(app->loop, on_shutdown, app, &app->signals, err);
     if (r == 0)
-        r = agx_rpc_server_open(app->loop, config, &app->server, err);
+        r = agx_grpc_server_open(app->loop, config, &app->server, err);
     if (r == 0)
-        r = agx_rpc_health_new(app->server, &app->health, err);
+        r = agx_grpc_health_new(app->server, &app->health, err);
     if (r == 0)
-        r = agx_rpc_health_set(app->health, AGX_STR("example.v1.Echo"), true, err);
+        r = agx_grpc_health_set(app->health, AGX_STR("example.v1.Echo"), true, err);
     if (r == 0)
-        r = agx_rpc_reflection_new(app->server, &app->reflection, err);
+        r = agx_grpc_reflection_new(app->server, &app->reflection, err);
     if (r == 0)
-        r = agx_rpc_reflection_add(app->reflection, agx_str_bytes(echo_set, echo_set_len), err);
+        r = agx_grpc_reflection_add(app->reflection, agx_str_bytes(echo_set, echo_set_len), err);
     if (r == 0)
-        r = agx_rpc_server_add(app->server, methods, AGX_ARRAY_LEN(methods), app, err);
+        r = agx_grpc_server_add(app->server, methods, AGX_ARRAY_LEN(methods), app, err);
     if (r == 0)
         r = agx_listener_open_unix(app->loop, path, &listener, err);
     if (r == 0)
-        r = agx_rpc_server_listen(app->server, &listener, err);
+        r = agx_grpc_server_listen(app->server, &listener, err);
     if (r < 0)
         return r;
     printf("listening at %s\n", path);
     agx_loop_run(app->loop);
-    app->health = agx_rpc_health_free(app->health);
-    app->reflection = agx_rpc_reflection_free(app->reflection);
+    app->health = agx_grpc_health_free(app->health);
+    app->reflection = agx_grpc_reflection_free(app->reflection);
     return agx_loop_close(app->loop, err);
 }
 
 int main(int argc, char **argv)
 {
-    struct agx_rpc_config config = AGX_RPC_CONFIG_INIT;
+    struct agx_grpc_config config = AGX_GRPC_CONFIG_INIT;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
     struct app app = { 0 };
     uint64_t max = config.message_max;

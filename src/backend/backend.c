@@ -7,8 +7,8 @@
 
 /* Ids become names of files and of engine objects. They were checked when they were accepted; one
  * that was not must not get past this check. */
-static int check(const struct agx_backend *b, const char *sandbox_id, const char *exec_id,
-                 struct agx_error **err)
+static int backend_check(const struct agx_backend *b, const char *sandbox_id, const char *exec_id,
+                         struct agx_error **err)
 {
     int r = 0;
 
@@ -26,7 +26,7 @@ int agx_backend_start(struct agx_backend *b, const struct agx_backend_request *q
                       const struct agx_backend_hooks *hooks, void *user,
                       struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    int r = check(b, q->sandbox->id, NULL, err);
+    int r = backend_check(b, q->sandbox->id, NULL, err);
 
     assert(q->verb > AGX_DO_NONE && q->verb < AGX_DO_COUNT && hooks->done);
     return r < 0 ? r : b->ops->start(b, q, hooks, user, ret_op, err);
@@ -54,7 +54,7 @@ int agx_backend_look(struct agx_backend *b, const char *sandbox_id, agx_backend_
                      agx_done_fn done, void *user, struct agx_backend_op **ret_op,
                      struct agx_error **err)
 {
-    int r = check(b, sandbox_id, NULL, err);
+    int r = backend_check(b, sandbox_id, NULL, err);
 
     return r < 0 ? r : b->ops->look(b, sandbox_id, seen, done, user, ret_op, err);
 }
@@ -63,7 +63,7 @@ int agx_backend_exec_start(struct agx_backend *b, const struct agx_backend_exec 
                            const struct agx_backend_exec_hooks *hooks, void *user,
                            struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    int r = check(b, q->sandbox->id, q->exec->id, err);
+    int r = backend_check(b, q->sandbox->id, q->exec->id, err);
 
     assert(hooks->begun && hooks->exited && hooks->lost &&
            (adopt ? !!hooks->unknown : !!hooks->refused));
@@ -76,7 +76,7 @@ int agx_backend_exec_kill(struct agx_backend *b, const char *sandbox_id, const c
                           uint64_t grace_ms, agx_done_fn gone, void *user,
                           struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    int r = check(b, sandbox_id, exec_id, err);
+    int r = backend_check(b, sandbox_id, exec_id, err);
 
     return r < 0 ? r : b->ops->exec_kill(b, sandbox_id, exec_id, grace_ms, gone, user, ret_op, err);
 }
@@ -85,7 +85,7 @@ int agx_backend_exec_write(struct agx_backend *b, const char *sandbox_id, const 
                            struct agx_str data, bool eof, agx_done_fn taken, void *user,
                            struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    int r = check(b, sandbox_id, exec_id, err);
+    int r = backend_check(b, sandbox_id, exec_id, err);
 
     if (r == 0 && data.len > AGX_BACKEND_WRITE_MAX)
         r = agx_error_set(err, AGX_INVALID_ARGUMENT,
@@ -98,16 +98,16 @@ int agx_backend_exec_write(struct agx_backend *b, const char *sandbox_id, const 
 int agx_backend_forget_exec(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                             struct agx_error **err)
 {
-    int r = check(b, sandbox_id, exec_id, err);
+    int r = backend_check(b, sandbox_id, exec_id, err);
 
     return r < 0 ? r : b->ops->forget_exec(b, sandbox_id, exec_id, err);
 }
 
-int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
-                    agx_backend_use_fn use, agx_done_fn done, void *user,
-                    struct agx_backend_op **ret_op, struct agx_error **err)
+int agx_backend_usage(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                      agx_backend_usage_fn use, agx_done_fn done, void *user,
+                      struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    int r = check(b, sandbox->id, NULL, err);
+    int r = backend_check(b, sandbox->id, NULL, err);
 
     if (r == 0 && !b->ops->use)
         r = agx_error_set(err, AGX_UNIMPLEMENTED, "backend '%s' does not measure resource usage",
@@ -118,7 +118,7 @@ int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
                       struct agx_words *warnings, struct agx_error **err)
 {
-    int r = check(b, NULL, NULL, err);
+    int r = backend_check(b, NULL, NULL, err);
 
     return r < 0 ? r : b->ops->check(b, spec, warnings, err);
 }

@@ -28,7 +28,7 @@
 #include "core/exec.h"
 #include "core/pull.h"
 #include "core/reconcile.h"
-#include "core/use.h"
+#include "core/resource_usage.h"
 #include "loop/loop.h"
 
 struct agx_backend;
@@ -39,7 +39,7 @@ struct agx_backend_op {
     const struct agx_backend_op_ops *ops; /* NULL: those of the backend */
 };
 
-/* For ops that another module made for the backend (attend.h). */
+/* For ops that another module made for the backend (init_client.h). */
 struct agx_backend_op_ops {
     void (*cancel)(struct agx_backend_op *op);
     void (*abandon)(struct agx_backend_op *op);
@@ -100,7 +100,7 @@ typedef void (*agx_backend_seen_fn)(void *user, const struct agx_backend_seen *s
 
 /* Called for the primary (part 0) and for each existing companion (its index in the spec plus 1).
  * Then `done`. */
-typedef void (*agx_backend_use_fn)(void *user, size_t part, const struct agx_use *use);
+typedef void (*agx_backend_usage_fn)(void *user, size_t part, const struct agx_resource_usage *use);
 
 /* This sandbox may have changed by itself: look at it. NULL: look at all of them. */
 typedef void (*agx_backend_news_fn)(void *user, const char *sandbox_id);
@@ -127,7 +127,7 @@ struct agx_backend_ops {
     int (*forget_exec)(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                        struct agx_error **err);
     /* May be NULL: this backend does not measure resource usage. */
-    int (*use)(struct agx_backend *b, const struct agx_sandbox *sandbox, agx_backend_use_fn use,
+    int (*use)(struct agx_backend *b, const struct agx_sandbox *sandbox, agx_backend_usage_fn use,
                agx_done_fn done, void *user, struct agx_backend_op **ret_op,
                struct agx_error **err);
     /* Synchronous: refuses what it cannot provide (FAILED_PRECONDITION, field); adds warnings. */
@@ -186,9 +186,9 @@ int agx_backend_forget_exec(struct agx_backend *b, const char *sandbox_id, const
 
 /* Its current resource usage; only disk usage of stopped parts. Not an operation in the sense of
  * (2). -AGX_NOT_FOUND in `done`: no such sandbox. -AGX_UNIMPLEMENTED: not measured here. */
-int agx_backend_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
-                    agx_backend_use_fn use, agx_done_fn done, void *user,
-                    struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
+int agx_backend_usage(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                      agx_backend_usage_fn use, agx_done_fn done, void *user,
+                      struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 int agx_backend_check(struct agx_backend *b, const struct agx_spec *spec,
                       struct agx_words *warnings, struct agx_error **err) AGX_MUST_CHECK;

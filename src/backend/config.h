@@ -2,7 +2,7 @@
 #ifndef AGX_BACKEND_CONFIG_H
 #define AGX_BACKEND_CONFIG_H
 
-#include "backend/tools.h"
+#include "backend/files/tools.h"
 
 struct agx_sources;
 

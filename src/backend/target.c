@@ -31,8 +31,8 @@ static int open_native(struct agx_loop *l, const char *target,
 const struct agx_backend_kind agx_backend_kind_native = { "native", "native", open_native };
 const struct agx_backend_kind agx_backend_kind_docker = { "docker", "docker[:HOST]", open_docker };
 
-static int refuse(const struct agx_backend_kind *const *kinds, const char *choice,
-                  struct agx_error **err)
+static int target_refuse(const struct agx_backend_kind *const *kinds, const char *choice,
+                         struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf forms = AGX_BUF_INIT(200);
 
@@ -62,5 +62,5 @@ int agx_backend_open(struct agx_loop *l, const struct agx_backend_kind *const *k
         if (agx_backend_chosen(choice, kinds[i]->name, &target))
             return kinds[i]->open(l, target, setup, ret_backend, err);
     }
-    return refuse(kinds, choice, err);
+    return target_refuse(kinds, choice, err);
 }

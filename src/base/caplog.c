@@ -206,7 +206,7 @@ static void shrink(struct agx_caplog *log)
 }
 
 /* Counts bytes, and advances kept_from so that the tail has the newest bytes that fit. */
-static void count(struct agx_caplog *log, uint64_t n)
+static void caplog_count(struct agx_caplog *log, uint64_t n)
 {
     struct agx_caplog_index *x = &log->index;
     uint64_t oldest;
@@ -237,7 +237,7 @@ static size_t append_to_ring(struct agx_caplog *log, struct agx_str bytes)
     size_t n;
 
     if (bytes.len > x->tail_max) {
-        count(log, bytes.len - x->tail_max);
+        caplog_count(log, bytes.len - x->tail_max);
         return bytes.len - (size_t)x->tail_max;
     }
     at = (x->total - x->head_max) % x->tail_max;
@@ -246,7 +246,7 @@ static size_t append_to_ring(struct agx_caplog *log, struct agx_str bytes)
     if (!announce(log, n) ||
         write_at(log->data_fd, (struct agx_str){ bytes.ptr, n }, x->head_max + at) < n)
         log->kept_from = x->total + n;
-    count(log, n);
+    caplog_count(log, n);
     return n;
 }
 
@@ -263,7 +263,7 @@ void agx_caplog_append(struct agx_caplog *log, struct agx_str bytes)
             size_t want = (size_t)AGX_MIN(bytes.len, cap_of(x) - x->total);
 
             n = write_at(log->data_fd, (struct agx_str){ bytes.ptr, want }, x->total);
-            count(log, n);
+            caplog_count(log, n);
             if (n < want)
                 shrink(log);
         } else {

@@ -83,7 +83,7 @@ static const struct unit *take_unit(struct agx_str *in)
 }
 
 /* Adds number * unit to *sum; false on overflow. */
-static bool add(uint64_t *sum, const struct number *n, const struct unit *u)
+static bool duration_add(uint64_t *sum, const struct number *n, const struct unit *u)
 {
     uint64_t v;
 
@@ -98,7 +98,8 @@ static bool add(uint64_t *sum, const struct number *n, const struct unit *u)
     return true;
 }
 
-static int fail(struct agx_error **err, enum agx_code code, struct agx_str text, const char *why)
+static int duration_fail(struct agx_error **err, enum agx_code code, struct agx_str text,
+                         const char *why)
 {
     /* The text comes from outside: quote only the beginning. */
     text.len = AGX_MIN(text.len, (size_t)40);
@@ -114,7 +115,7 @@ int agx_duration_parse(struct agx_str text, int64_t *ret_ns, struct agx_error **
     if (negative || (in.len > 0 && in.ptr[0] == '+'))
         in = agx_str_skip(in, 1);
     if (in.len == 0)
-        return fail(err, AGX_INVALID_ARGUMENT, text, "is empty");
+        return duration_fail(err, AGX_INVALID_ARGUMENT, text, "is empty");
     if (agx_str_eq(in, AGX_STR("0")))
         in.len = 0;
     while (in.len > 0) {
@@ -122,17 +123,18 @@ int agx_duration_parse(struct agx_str text, int64_t *ret_ns, struct agx_error **
         struct number n;
 
         if (!take_number(&in, &n, &too_large) && !too_large)
-            return fail(err, AGX_INVALID_ARGUMENT, text, "lacks a number");
+            return duration_fail(err, AGX_INVALID_ARGUMENT, text, "lacks a number");
         if (too_large)
-            return fail(err, AGX_OUT_OF_RANGE, text, "is too long");
+            return duration_fail(err, AGX_OUT_OF_RANGE, text, "is too long");
         u = take_unit(&in);
         if (!u)
-            return fail(err, AGX_INVALID_ARGUMENT, text, "lacks a unit (ns, us, ms, s, m, h)");
-        if (!add(&sum, &n, u))
-            return fail(err, AGX_OUT_OF_RANGE, text, "is too long");
+            return duration_fail(err, AGX_INVALID_ARGUMENT, text,
+                                 "lacks a unit (ns, us, ms, s, m, h)");
+        if (!duration_add(&sum, &n, u))
+            return duration_fail(err, AGX_OUT_OF_RANGE, text, "is too long");
     }
     if (!negative && sum > INT64_MAX)
-        return fail(err, AGX_OUT_OF_RANGE, text, "is too long");
+        return duration_fail(err, AGX_OUT_OF_RANGE, text, "is too long");
     *ret_ns = (int64_t)(negative ? -sum : sum);
     return 0;
 }

@@ -44,7 +44,7 @@ ssize_t agx_fdpass_send(int sock, const void *bytes, size_t len, const int *fds,
     return sendmsg(sock, &m, flags | MSG_NOSIGNAL);
 }
 
-static void take(struct agx_fdpass *in, const struct cmsghdr *c, bool keep)
+static void fdpass_take(struct agx_fdpass *in, const struct cmsghdr *c, bool keep)
 {
     const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -79,7 +79,7 @@ ssize_t agx_fdpass_receive(int sock, void *buf, size_t len, int flags, struct ag
     in->cut = (m.msg_flags & MSG_TRUNC) != 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            take(in, c, n > 0);
+            fdpass_take(in, c, n > 0);
     }
     return n;
 }

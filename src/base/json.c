@@ -83,7 +83,7 @@ int agx_json_parse(struct agx_str text, size_t max_bytes, unsigned max_depth, js
                          what_is_wrong(json_error_code(&e)), e.position);
 }
 
-static int append(const char *bytes, size_t n, void *user)
+static int json_append(const char *bytes, size_t n, void *user)
 {
     return agx_buf_append(user, agx_str_bytes(bytes, n)) < 0 ? -1 : 0;
 }
@@ -92,7 +92,7 @@ int agx_json_write(const json_t *value, struct agx_buf *out, struct agx_error **
 {
     size_t start = out->len;
 
-    if (json_dump_callback(value, append, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+    if (json_dump_callback(value, json_append, out, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
         return 0;
     out->len = start;
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no room for JSON in %zu bytes",
@@ -124,7 +124,7 @@ static int wrong_type(const char *key, const json_t *v, const char *want, struct
 }
 
 /* A member of any type, borrowed; NULL and *err (always AGX_INVALID_ARGUMENT) if missing. */
-static json_t *get(const json_t *object, const char *key, struct agx_error **err)
+static json_t *json_get(const json_t *object, const char *key, struct agx_error **err)
 {
     json_t *v = json_object_get(object, key);
 
@@ -138,7 +138,7 @@ static json_t *get(const json_t *object, const char *key, struct agx_error **err
 int agx_json_get_str(const json_t *object, const char *key, struct agx_str *ret,
                      struct agx_error **err)
 {
-    json_t *v = get(object, key, err);
+    json_t *v = json_get(object, key, err);
 
     if (!v)
         return -AGX_INVALID_ARGUMENT;
@@ -150,7 +150,7 @@ int agx_json_get_str(const json_t *object, const char *key, struct agx_str *ret,
 
 int agx_json_get_bool(const json_t *object, const char *key, bool *ret, struct agx_error **err)
 {
-    json_t *v = get(object, key, err);
+    json_t *v = json_get(object, key, err);
 
     if (!v)
         return -AGX_INVALID_ARGUMENT;
@@ -163,7 +163,7 @@ int agx_json_get_bool(const json_t *object, const char *key, bool *ret, struct a
 int agx_json_get_int(const json_t *object, const char *key, int64_t min, int64_t max, int64_t *ret,
                      struct agx_error **err)
 {
-    json_t *v = get(object, key, err);
+    json_t *v = json_get(object, key, err);
     json_int_t n;
 
     if (!v)
@@ -181,7 +181,7 @@ int agx_json_get_int(const json_t *object, const char *key, int64_t min, int64_t
 
 int agx_json_get_object(const json_t *object, const char *key, json_t **ret, struct agx_error **err)
 {
-    json_t *v = get(object, key, err);
+    json_t *v = json_get(object, key, err);
 
     if (!v)
         return -AGX_INVALID_ARGUMENT;
@@ -193,7 +193,7 @@ int agx_json_get_object(const json_t *object, const char *key, json_t **ret, str
 
 int agx_json_get_array(const json_t *object, const char *key, json_t **ret, struct agx_error **err)
 {
-    json_t *v = get(object, key, err);
+    json_t *v = json_get(object, key, err);
 
     if (!v)
         return -AGX_INVALID_ARGUMENT;

@@ -36,15 +36,16 @@
 /* The firewall. The text of one change holds several thousand sandboxes, or some hundred of the
  * longest egress lists. Events report changes of the rules by others, one per element: a burst is
  * one change of all sandboxes, or a program that bans addresses by the ten thousand. */
-#define AGX_FENCE_EGRESS_MAX 4096 /* addresses in one egress list, each an element in the kernel */
-#define AGX_FENCE_TEXT_MAX ((size_t)32 << 20)   /* the text of one change */
-#define AGX_FENCE_RESOLV_MAX ((size_t)64 << 10) /* a resolv.conf, which has a few lines */
-#define AGX_FENCE_NEWS_TURN 64                  /* events read in one turn */
-#define AGX_FENCE_NEWS_ROOM (8 << 20)           /* socket buffer for unread events: one burst */
-#define AGX_FENCE_NEWS_MS 20                    /* how long events are collected before a check */
-#define AGX_FENCE_RETRY_MS 1000 /* pause before the next attempt to restore our table */
-#define AGX_FENCE_NFT_TRIES 4   /* attempts of a change that changes of others interrupt */
-#define AGX_FENCE_STOP_MS 2000  /* how long the close waits for the kernel */
+#define AGX_FIREWALL_EGRESS_MAX                                                                    \
+    4096 /* addresses in one egress list, each an element in the kernel */
+#define AGX_FIREWALL_TEXT_MAX ((size_t)32 << 20)   /* the text of one change */
+#define AGX_FIREWALL_RESOLV_MAX ((size_t)64 << 10) /* a resolv.conf, which has a few lines */
+#define AGX_FIREWALL_NEWS_TURN 64                  /* events read in one turn */
+#define AGX_FIREWALL_NEWS_ROOM (8 << 20)           /* socket buffer for unread events: one burst */
+#define AGX_FIREWALL_NEWS_MS 20    /* how long events are collected before a check */
+#define AGX_FIREWALL_RETRY_MS 1000 /* pause before the next attempt to restore our table */
+#define AGX_FIREWALL_NFT_TRIES 4   /* attempts of a change that changes of others interrupt */
+#define AGX_FIREWALL_STOP_MS 2000  /* how long the close waits for the kernel */
 
 /* DNS names in egress lists. */
 #define AGX_RESOLVE_EVERY_MS 60000    /* between queries: most answers are valid that long */

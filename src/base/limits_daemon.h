@@ -72,7 +72,7 @@
 #define AGX_EXEC_START_MS 30000
 
 /* Timeout of a resource usage query: what a person at a terminal would wait. */
-#define AGX_USE_MS 5000
+#define AGX_USAGE_MS 5000
 
 /* How long a cancelled operation may take to end before it is given up. */
 #define AGX_ABANDON_MS 10000

@@ -28,7 +28,7 @@
 /* How long operations wait until the state of earlier daemons is loaded, and the pause before a
  * failed firewall setup is retried. */
 #define AGX_NATIVE_LOAD_MS 60000
-#define AGX_NATIVE_FENCE_AGAIN_MS 1000
+#define AGX_NATIVE_FIREWALL_AGAIN_MS 1000
 
 /* Restarts of a forwarder that ended by itself: the first pause, doubling up to the second; a
  * forwarder that ran for the third resets the pauses. The first is longer than a sandbox takes to
@@ -64,10 +64,10 @@
 #define AGX_NATIVE_POOL_STOP_MS 3000
 
 /* Measuring the disk usage of a sandbox. */
-#define AGX_NATIVE_USE_THREADS 2
-#define AGX_NATIVE_USE_QUEUE 256    /* queries that wait for a thread */
-#define AGX_NATIVE_USE_WALK_MS 2000 /* the walk is given up after this */
-#define AGX_NATIVE_USE_DEPTH 128    /* levels of directories, each with an open descriptor */
+#define AGX_NATIVE_USAGE_THREADS 2
+#define AGX_NATIVE_USAGE_QUEUE 256    /* queries that wait for a thread */
+#define AGX_NATIVE_USAGE_WALK_MS 2000 /* the walk is given up after this */
+#define AGX_NATIVE_USAGE_DEPTH 128    /* levels of directories, each with an open descriptor */
 
 /* The period of the CPU quota: the kernel's and Docker's default. A shorter period lets a throttled
  * sandbox continue sooner, and costs more timers. */
@@ -85,29 +85,29 @@
 /* Ids of one sandbox or companion: as many as an image of any distribution uses, up to `nobody`.
  * The ranges begin above those that systemd gives to containers and end below 2^32: enough for all
  * sandboxes that one machine keeps, including stopped ones. */
-#define AGX_NEST_IDS 65536U
-#define AGX_NEST_ID_BASE 0x70000000U
-#define AGX_NEST_RANGES 32768U
+#define AGX_NSSET_IDS 65536U
+#define AGX_NSSET_ID_BASE 0x70000000U
+#define AGX_NSSET_RANGES 32768U
 /* For sandboxes of an ordinary user: id 0 of the user's namespace is the user. */
-#define AGX_NEST_SHARED_ID 1U
+#define AGX_NSSET_SHARED_ID 1U
 
 /* Namespace sets prepared in advance: enough for a few creates at a time; and the most that may be
  * configured, each with about 300 KiB of kernel memory. */
-#define AGX_NEST_READY 6
-#define AGX_NEST_READY_MAX 256
+#define AGX_NSSET_READY 6
+#define AGX_NSSET_READY_MAX 256
 
 /* A sandbox and its companions: the addresses of a /28 without network, gateway and broadcast
  * address. */
-#define AGX_NEST_MEMBERS_MAX 13
+#define AGX_NSSET_MEMBERS_MAX 13
 
 /* Jobs that may wait for the namespace sets' thread: one per sandbox being created. */
-#define AGX_NEST_QUEUE_MAX 65536
+#define AGX_NSSET_QUEUE_MAX 65536
 
 /* The host's routes are read again after this: sooner than people set up networks. */
-#define AGX_NEST_ROUTES_MS 500
+#define AGX_NSSET_ROUTES_MS 500
 
 /* How long a process may take to make its namespaces, on an overloaded machine. */
-#define AGX_NEST_SPAWN_MS 30000
+#define AGX_NSSET_SPAWN_MS 30000
 
 /* Records of processes: one line of numbers, one of text; a hundred addresses are far more than an
  * interface has. And how long a killed process may take to end. */
@@ -123,17 +123,17 @@
 
 /* The delay before the next namespace set is prepared after one was taken: the create goes first.
  */
-#define AGX_NEST_LATER_MS 10
+#define AGX_NSSET_LATER_MS 10
 
 /* The namespaces of removed sandboxes disappear by themselves some milliseconds later: when to
  * check; how long until a link that remains is deleted; and the pause before a failed preparation
  * of a namespace set is retried. */
-#define AGX_NEST_SWEEP_MS 20
-#define AGX_NEST_LINGER_MS 2000
-#define AGX_NEST_AGAIN_MS 1000
+#define AGX_NSSET_SWEEP_MS 20
+#define AGX_NSSET_LINGER_MS 2000
+#define AGX_NSSET_AGAIN_MS 1000
 
 /* How long the close waits for the kernel. */
-#define AGX_NEST_STOP_MS 5000
+#define AGX_NSSET_STOP_MS 5000
 
 /* The smallest disk: an ext4 with its journal, and some space. */
 #define AGX_DISK_BYTES_MIN ((int64_t)16 << 20)

@@ -43,8 +43,8 @@
 
 /* Ended calls that a session keeps until they are acknowledged: clients acknowledge every 64 calls
  * or 100 ms. */
-#define AGX_KEPT_CALLS_MAX 4096
-#define AGX_KEPT_BYTES_MAX ((size_t)64 << 20)
+#define AGX_UNACKED_CALLS_MAX 4096
+#define AGX_UNACKED_BYTES_MAX ((size_t)64 << 20)
 
 /* How long a session waits for its client to reconnect: longer than a network outage usually takes,
  * shorter than patience. */

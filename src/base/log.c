@@ -83,7 +83,7 @@ bool agx_log_format_parse(struct agx_str word, enum agx_log_format *ret)
 }
 
 /* Adds all of `s`, or cuts the line here. */
-static void add(struct line *l, struct agx_str s)
+static void log_add(struct line *l, struct agx_str s)
 {
     if (l->cut || s.len > ROOM - l->len) {
         l->cut = true;
@@ -145,19 +145,19 @@ static size_t add_char(struct line *l, struct agx_str s)
     char hex[8];
 
     if (escape) {
-        add(l, agx_str_from(escape));
+        log_add(l, agx_str_from(escape));
         return 1;
     }
     if (n == 0) { /* not UTF-8; JSON cannot carry the byte */
         (void)snprintf(hex, sizeof(hex), "\\x%02x", (unsigned char)s.ptr[0]);
-        add(l, l->json ? AGX_STR("\\ufffd") : agx_str_from(hex));
+        log_add(l, l->json ? AGX_STR("\\ufffd") : agx_str_from(hex));
         return 1;
     }
     if (s.ptr[0] == '\0' || control_of(c) > 0) {
         (void)snprintf(hex, sizeof(hex), "\\u%04x", control_of(c));
         c = agx_str_from(hex);
     }
-    add(l, c);
+    log_add(l, c);
     return n;
 }
 
@@ -171,16 +171,16 @@ static void add_escaped(struct line *l, struct agx_str s)
 static void add_key(struct line *l, const char *key)
 {
     if (l->json)
-        add(l, l->len == 0 ? AGX_STR("{\"") : AGX_STR(",\""));
+        log_add(l, l->len == 0 ? AGX_STR("{\"") : AGX_STR(",\""));
     else if (l->len > 0)
-        add(l, AGX_STR(" "));
+        log_add(l, AGX_STR(" "));
     for (; *key; key++) {
         bool plain = (*key >= 'a' && *key <= 'z') || (*key >= 'A' && *key <= 'Z') ||
                      (*key >= '0' && *key <= '9') || *key == '_' || *key == '.';
 
-        add(l, plain ? agx_str_bytes(key, 1) : AGX_STR("_"));
+        log_add(l, plain ? agx_str_bytes(key, 1) : AGX_STR("_"));
     }
-    add(l, l->json ? AGX_STR("\":") : AGX_STR("="));
+    log_add(l, l->json ? AGX_STR("\":") : AGX_STR("="));
 }
 
 /* Key and value, both or neither. */
@@ -189,7 +189,7 @@ static void add_word(struct line *l, const char *key, struct agx_str word)
     size_t mark = l->len;
 
     add_key(l, key);
-    add(l, word);
+    log_add(l, word);
     if (l->cut)
         l->len = mark;
 }
@@ -211,7 +211,7 @@ static bool open_text(struct line *l, const char *key)
     size_t mark = l->len;
 
     add_key(l, key);
-    add(l, AGX_STR("\""));
+    log_add(l, AGX_STR("\""));
     if (l->cut)
         l->len = mark;
     return !l->cut;
@@ -270,7 +270,7 @@ static void add_field(struct line *l, const struct agx_log_field *f)
     }
 }
 
-static void finish(struct line *l)
+static void log_finish(struct line *l)
 {
     if (l->cut)
         add_tail(l, l->json ? AGX_STR(CUT_JSON) : AGX_STR(CUT_LOGFMT));
@@ -293,7 +293,7 @@ void agx_log_emit(enum agx_log_level level, const struct agx_log_field *fields, 
     }
     for (size_t i = 0; i < n && !l.cut; i++)
         add_field(&l, &fields[i]);
-    finish(&l);
+    log_finish(&l);
     do
         w = write(atomic_load(&sink_fd), l.text, l.len);
     while (w < 0 && errno == EINTR);

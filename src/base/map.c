@@ -21,7 +21,7 @@ void agx_map_init(struct agx_map *m, struct agx_siphash_key seed)
 }
 
 /* The slot that holds the key, or the free one where it belongs. The table is not empty. */
-static struct agx_map_slot *find(const struct agx_map *m, struct agx_str key, uint64_t hash)
+static struct agx_map_slot *map_find(const struct agx_map *m, struct agx_str key, uint64_t hash)
 {
     for (size_t i = (size_t)hash & (m->cap - 1);; i = (i + 1) & (m->cap - 1)) {
         struct agx_map_slot *s = &m->slots[i];
@@ -36,10 +36,10 @@ static struct agx_map_slot *find(const struct agx_map *m, struct agx_str key, ui
 void *agx_map_get(const struct agx_map *m, struct agx_str key)
 {
     /* A free slot's value is NULL. */
-    return m->len > 0 ? find(m, key, agx_siphash(m->seed, key))->value : NULL;
+    return m->len > 0 ? map_find(m, key, agx_siphash(m->seed, key))->value : NULL;
 }
 
-static int grow(struct agx_map *m)
+static int map_grow(struct agx_map *m)
 {
     size_t cap = m->cap > 0 ? m->cap * 2 : FIRST_CAP;
     struct agx_map_slot *slots = calloc(cap, sizeof(*slots));
@@ -64,7 +64,7 @@ static int grow(struct agx_map *m)
 int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_old)
 {
     uint64_t hash = agx_siphash(m->seed, key);
-    struct agx_map_slot *s = m->cap > 0 ? find(m, key, hash) : NULL;
+    struct agx_map_slot *s = m->cap > 0 ? map_find(m, key, hash) : NULL;
     void *old = s ? s->value : NULL;
 
     assert(value);
@@ -72,11 +72,11 @@ int agx_map_put(struct agx_map *m, struct agx_str key, void *value, void **ret_o
         char *copy;
 
         if (!s || m->len >= m->cap / 4 * 3) {
-            int r = grow(m);
+            int r = map_grow(m);
 
             if (r < 0)
                 return r;
-            s = find(m, key, hash);
+            s = map_find(m, key, hash);
         }
         copy = agx_str_dup(key);
         if (!copy)
@@ -115,7 +115,7 @@ void *agx_map_remove(struct agx_map *m, struct agx_str key)
 
     if (m->len == 0)
         return NULL;
-    s = find(m, key, agx_siphash(m->seed, key));
+    s = map_find(m, key, agx_siphash(m->seed, key));
     if (!s->key)
         return NULL;
     value = s->value;

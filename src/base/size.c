@@ -9,7 +9,8 @@
 
 static const char unit_letters[] = "kmgtp";
 
-static int fail(struct agx_error **err, enum agx_code code, struct agx_str text, const char *why)
+static int size_fail(struct agx_error **err, enum agx_code code, struct agx_str text,
+                     const char *why)
 {
     text.len = AGX_MIN(text.len, (size_t)40);
     return agx_error_set(err, code, "size '%.*s' %s", AGX_STR_ARG(text), why);
@@ -57,19 +58,19 @@ int agx_size_parse(struct agx_str text, int64_t *ret_bytes, struct agx_error **e
     if (power >= 0 && agx_parse_u64(number, (uint64_t)INT64_MAX >> (10 * power), &whole)) {
         whole <<= 10 * power;
         if (whole == 0)
-            return fail(err, AGX_INVALID_ARGUMENT, text, "is less than one byte");
+            return size_fail(err, AGX_INVALID_ARGUMENT, text, "is less than one byte");
         *ret_bytes = (int64_t)whole;
         return 0;
     }
     if (!agx_parse_double(number, &v))
-        return fail(err, AGX_INVALID_ARGUMENT, text, "does not begin with a number");
+        return size_fail(err, AGX_INVALID_ARGUMENT, text, "does not begin with a number");
     if (power < 0)
-        return fail(err, AGX_INVALID_ARGUMENT, text, "has a unit other than b, k, m, g, t, p");
+        return size_fail(err, AGX_INVALID_ARGUMENT, text, "has a unit other than b, k, m, g, t, p");
     v *= (double)(UINT64_C(1) << (10 * power));
     if (v < 1)
-        return fail(err, AGX_INVALID_ARGUMENT, text, "is less than one byte");
+        return size_fail(err, AGX_INVALID_ARGUMENT, text, "is less than one byte");
     if (v >= 0x1p63)
-        return fail(err, AGX_OUT_OF_RANGE, text, "is too large");
+        return size_fail(err, AGX_OUT_OF_RANGE, text, "is too large");
     *ret_bytes = (int64_t)v;
     return 0;
 }

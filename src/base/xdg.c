@@ -35,8 +35,8 @@ static bool is_set(const char *value)
     return value && *value;
 }
 
-static int join(const char *a, const char *b, const char *below, char **ret_path,
-                struct agx_error **err)
+static int xdg_join(const char *a, const char *b, const char *below, char **ret_path,
+                    struct agx_error **err)
 {
     char *path;
 
@@ -53,7 +53,7 @@ static int join_value(const char *variable, const char *value, const char *rest,
     if (value[0] != '/')
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "%s is '%s', which is not an absolute path",
                              variable, value);
-    return join(value, rest, below, ret_path, err);
+    return xdg_join(value, rest, below, ret_path, err);
 }
 
 int agx_xdg_path(const struct agx_xdg *x, enum agx_xdg_base base, const char *below,
@@ -65,7 +65,7 @@ int agx_xdg_path(const struct agx_xdg *x, enum agx_xdg_base base, const char *be
     if (is_set(value))
         return join_value(rule->variable, value, "", below, ret_path, err);
     if (x->uid == 0)
-        return join(rule->for_root, "", below, ret_path, err);
+        return xdg_join(rule->for_root, "", below, ret_path, err);
     if (!rule->below_home)
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "%s is not set: no directory for '%s'",
                              rule->variable, below);

@@ -36,7 +36,7 @@ static const struct agx_arg *by_letter(const struct agx_arg *table, size_t count
     return NULL;
 }
 
-static struct option find(const struct agx_arg *table, size_t count, const char *word)
+static struct option args_find(const struct agx_arg *table, size_t count, const char *word)
 {
     struct option o = { .given = word };
 
@@ -79,7 +79,7 @@ static int set_number(uint64_t *into, const char *value, struct agx_error **err)
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "expected a number, got '%s'", value);
 }
 
-static int set(const struct agx_arg *arg, const char *value, struct agx_error **err)
+static int args_set(const struct agx_arg *arg, const char *value, struct agx_error **err)
 {
     switch (arg->kind) {
     case AGX_ARG_FLAG:
@@ -102,7 +102,8 @@ static int set(const struct agx_arg *arg, const char *value, struct agx_error **
 }
 
 /* Sets the option's value, which may be the next word: then advances *at. */
-static int take(const struct agx_cli *cli, const struct option *o, int argc, char **argv, int *at)
+static int args_take(const struct agx_cli *cli, const struct option *o, int argc, char **argv,
+                     int *at)
 {
     struct agx_error *err = NULL;
     const char *value = o->value;
@@ -117,7 +118,7 @@ static int take(const struct agx_cli *cli, const struct option *o, int argc, cha
             return agx_cli_mistake(cli, "--%s needs a value", o->arg->name);
         value = argv[++*at];
     }
-    if (set(o->arg, value, &err) >= 0)
+    if (args_set(o->arg, value, &err) >= 0)
         return AGX_EXIT_GOING;
     status =
         agx_cli_mistake(cli, "--%s: %s", o->arg->name, agx_error_format(err, text, sizeof(text)));
@@ -129,7 +130,7 @@ static int take_option(const struct agx_cli *cli, int argc, char **argv, int *at
                        const struct agx_arg *table, size_t count)
 {
     const char *word = argv[*at];
-    struct option o = find(table, count, word);
+    struct option o = args_find(table, count, word);
 
     if (!o.arg && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
         agx_cli_help(cli);
@@ -137,7 +138,7 @@ static int take_option(const struct agx_cli *cli, int argc, char **argv, int *at
     }
     if (!o.arg)
         return agx_cli_mistake(cli, "unknown option '%.*s'", (int)strcspn(word, "="), word);
-    return take(cli, &o, argc, argv, at);
+    return args_take(cli, &o, argc, argv, at);
 }
 
 int agx_args_read(struct agx_args *a, const struct agx_cli *cli, int argc, char **argv,

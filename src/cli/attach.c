@@ -90,8 +90,8 @@ static void wait_for_something(struct agx_attach *s, bool with_input, bool *ret_
 {
     struct pollfd fds[] = {
         { .fd = s->signal_fd, .events = POLLIN },
-        { .fd = agx_rpc_client_fd(s->ctl->client),
-          .events = agx_rpc_client_events(s->ctl->client) },
+        { .fd = agx_grpc_client_fd(s->ctl->client),
+          .events = agx_grpc_client_events(s->ctl->client) },
         { .fd = with_input ? STDIN_FILENO : -1, .events = POLLIN },
     };
 
@@ -106,25 +106,25 @@ static void wait_for_something(struct agx_attach *s, bool with_input, bool *ret_
 int agx_attach_call(struct agx_attach *s, const char *method, const struct agx_buf *request,
                     struct agx_buf *reply, struct agx_error **err)
 {
-    struct agx_rpc_reply *answer = NULL;
+    struct agx_grpc_reply *answer = NULL;
     struct agx_str message;
     bool input;
     int r = agx_ctl_start(s->ctl, method, request, &answer, err);
 
     if (r < 0)
         return r;
-    while ((r = agx_rpc_reply_next(answer, 0, &message, err)) == AGX_RPC_NOTHING_YET &&
+    while ((r = agx_grpc_reply_next(answer, 0, &message, err)) == AGX_GRPC_NOTHING_YET &&
            !is_given_up(s))
         wait_for_something(s, false, &input);
-    if (r == AGX_RPC_NOTHING_YET)
+    if (r == AGX_GRPC_NOTHING_YET)
         r = agx_error_set(err, AGX_CANCELLED, "interrupted before the daemon answered");
     else if (r == 0)
         r = agx_error_set(err, AGX_INTERNAL, "the daemon sent an empty answer");
     else if (r > 0)
         r = agx_buf_append(reply, message) < 0 ? agx_error_no_memory(err) : 0;
     else
-        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(answer), err);
-    (void)agx_rpc_reply_close(answer);
+        r = agx_ctl_explain(s->ctl, r, agx_grpc_reply_peek_details(answer), err);
+    (void)agx_grpc_reply_close(answer);
     return r;
 }
 
@@ -156,9 +156,9 @@ static void stop_all(struct agx_attach *s)
 {
     for (size_t i = 0; i < AGX_ARRAY_LEN(s->out); i++)
         agx_output_stop(&s->out[i]);
-    s->wait = agx_rpc_reply_close(s->wait);
-    s->cancel = agx_rpc_reply_close(s->cancel);
-    s->input = agx_rpc_reply_close(s->input);
+    s->wait = agx_grpc_reply_close(s->wait);
+    s->cancel = agx_grpc_reply_close(s->cancel);
+    s->input = agx_grpc_reply_close(s->input);
 }
 
 void agx_attach_done(struct agx_attach *s)
@@ -225,7 +225,7 @@ static int take_output(struct agx_attach *s, struct agx_output *o, struct agx_er
     r = agx_output_take(o, s->ctl, 0, err);
     if (o->over)
         agx_output_stop(o);
-    return r < 0 ? r : r != AGX_RPC_NOTHING_YET;
+    return r < 0 ? r : r != AGX_GRPC_NOTHING_YET;
 }
 
 static int take_wait(struct agx_attach *s, struct agx_error **err)
@@ -235,19 +235,19 @@ static int take_wait(struct agx_attach *s, struct agx_error **err)
 
     if (!s->wait)
         return 0;
-    r = agx_rpc_reply_next(s->wait, 0, &message, err);
-    if (r == AGX_RPC_NOTHING_YET)
+    r = agx_grpc_reply_next(s->wait, 0, &message, err);
+    if (r == AGX_GRPC_NOTHING_YET)
         return 0;
     if (r == 0)
         r = agx_error_set(err, AGX_INTERNAL, "the daemon ended the wait without an answer");
     else if (r > 0)
         r = agx_exec_view_decode(&s->view, message, NULL, err);
     else
-        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(s->wait), err);
+        r = agx_ctl_explain(s->ctl, r, agx_grpc_reply_peek_details(s->wait), err);
     if (r < 0)
         return r;
     s->ended = true;
-    s->wait = agx_rpc_reply_close(s->wait);
+    s->wait = agx_grpc_reply_close(s->wait);
     return 1;
 }
 
@@ -260,12 +260,12 @@ static int take_cancel(struct agx_attach *s, struct agx_error **err)
 
     if (!s->cancel)
         return 0;
-    r = agx_rpc_reply_next(s->cancel, 0, &message, &why);
-    if (r == AGX_RPC_NOTHING_YET)
+    r = agx_grpc_reply_next(s->cancel, 0, &message, &why);
+    if (r == AGX_GRPC_NOTHING_YET)
         return 0;
     if (r < 0)
-        r = agx_ctl_explain(s->ctl, r, agx_rpc_reply_peek_details(s->cancel), &why);
-    s->cancel = agx_rpc_reply_close(s->cancel);
+        r = agx_ctl_explain(s->ctl, r, agx_grpc_reply_peek_details(s->cancel), &why);
+    s->cancel = agx_grpc_reply_close(s->cancel);
     if (r < 0 && strcmp(s->ctl->reason, "EXEC_ALREADY_TERMINAL") == 0) {
         s->signal = 0;
         s->due_ms = UINT64_MAX;
@@ -287,8 +287,8 @@ static int take_input(struct agx_attach *s, struct agx_error **err)
 
     if (!s->input)
         return 0;
-    r = agx_rpc_reply_next(s->input, 0, &message, &why);
-    if (r == AGX_RPC_NOTHING_YET)
+    r = agx_grpc_reply_next(s->input, 0, &message, &why);
+    if (r == AGX_GRPC_NOTHING_YET)
         return 0;
     if (r == -AGX_UNAVAILABLE) {
         agx_error_free(why);
@@ -297,7 +297,7 @@ static int take_input(struct agx_attach *s, struct agx_error **err)
                              "keeps running; `agentix exec logs -f %s` follows it",
                              s->exec_id);
     }
-    s->input = agx_rpc_reply_close(s->input);
+    s->input = agx_grpc_reply_close(s->input);
     if (r < 0)
         s->has_input = false;
     if (r < 0 && r != -AGX_FAILED_PRECONDITION && r != -AGX_NOT_FOUND) {
@@ -328,9 +328,9 @@ static int take_all(struct agx_attach *s, struct agx_error **err)
     return r < 0 ? r : came | r;
 }
 
-static bool is_ready(const struct agx_rpc_reply *r)
+static bool is_ready(const struct agx_grpc_reply *r)
 {
-    return r && agx_rpc_reply_ready(r);
+    return r && agx_grpc_reply_ready(r);
 }
 
 static bool something_is_ready(const struct agx_attach *s)
@@ -346,7 +346,7 @@ static bool is_over(const struct agx_attach *s)
     return (s->ended && s->out[0].over && s->out[1].over) || is_given_up(s);
 }
 
-static int turn(struct agx_attach *s, struct agx_error **err)
+static int attach_turn(struct agx_attach *s, struct agx_error **err)
 {
     bool input;
     int r = take_all(s, err);
@@ -430,7 +430,7 @@ int agx_attach_run(struct agx_attach *s, const char *exec_id, bool has_input, in
     if (r >= 0 && s->signal != 0) /* it came before the command existed */
         start_cancel(s);
     while (r >= 0 && !is_over(s)) {
-        r = turn(s, err);
+        r = attach_turn(s, err);
         if (r == -AGX_UNAVAILABLE)
             r = go_on(s, err);
     }

@@ -25,14 +25,14 @@ struct agx_attach {
     uint64_t due_ms;     /* after a signal: when we stop waiting */
     bool abandoned;      /* we no longer wait for the end */
     struct agx_output out[2];
-    struct agx_rpc_reply *wait;
+    struct agx_grpc_reply *wait;
     bool ended;
     struct agx_exec_view view; /* once it has ended */
-    struct agx_rpc_reply *cancel;
+    struct agx_grpc_reply *cancel;
     bool has_input;       /* there is more to read or to send */
     bool input_over;      /* end of input was read */
     struct agx_buf ahead; /* read but not yet sent */
-    struct agx_rpc_reply *input;
+    struct agx_grpc_reply *input;
 };
 
 /* Blocks the two signals from now on. Free `s` in either case. */

@@ -31,7 +31,7 @@ struct run {
     uint64_t line;        /* of the input, for messages */
 };
 
-static void complain(const struct run *r, const struct agx_error *err)
+static void cmd_call_complain(const struct run *r, const struct agx_error *err)
 {
     const char *traceback = agx_error_traceback(err);
     char text[4096];
@@ -42,9 +42,9 @@ static void complain(const struct run *r, const struct agx_error *err)
 }
 
 /* The same, and returns the exit status. Frees the error. */
-static int fail(const struct run *r, struct agx_error *err)
+static int cmd_call_fail(const struct run *r, struct agx_error *err)
 {
-    complain(r, err);
+    cmd_call_complain(r, err);
     agx_error_free(err);
     return AGX_EXIT_FAILED;
 }
@@ -59,7 +59,7 @@ static int print_value(const struct run *r, const void *bytes, size_t len)
 
     agx_reader_init(&reader, bytes, len);
     if (agx_reader_json(&reader, &json, &err) < 0)
-        return fail(r, err);
+        return cmd_call_fail(r, err);
     good = puts(json) >= 0 && fflush(stdout) == 0;
     free(json);
     if (good)
@@ -83,7 +83,7 @@ static int take_all(struct run *r)
         else if (got == AGX_TAKE_END)
             status = AGX_EXIT_OK;
         else if (got < 0)
-            status = fail(r, err);
+            status = cmd_call_fail(r, err);
     }
     return status == AGX_EXIT_FAILED && r->interrupted ? AGX_EXIT_INTERRUPTED : status;
 }
@@ -105,7 +105,7 @@ static int send_line(struct run *r, struct agx_str line)
         agx_writer_bytes(w, &bytes, &len, &err) < 0 ||
         agx_call_send(r->call, bytes, len, &err) < 0) {
         fprintf(stderr, "agentix: line %llu of the input:\n", (unsigned long long)r->line);
-        status = fail(r, err);
+        status = cmd_call_fail(r, err);
     }
     agx_writer_free(w);
     return status;
@@ -129,7 +129,7 @@ static int send_lines(struct run *r)
     }
     if (status == GOING && r->input_over && r->input.len == 0 &&
         agx_call_end_input(r->call, &err) < 0)
-        status = fail(r, err);
+        status = cmd_call_fail(r, err);
     return status;
 }
 
@@ -173,7 +173,7 @@ static bool wants_input(const struct run *r)
 }
 
 /* Waits for events and handles them. */
-static int turn(struct run *r)
+static int cmd_call_turn(struct run *r)
 {
     struct pollfd fds[] = {
         { .fd = r->signal_fd, .events = POLLIN },
@@ -201,12 +201,12 @@ static int loop(struct run *r)
         if (status == GOING && r->command->kind == AGX_CALL_BIDI)
             status = send_lines(r);
         if (status == GOING)
-            status = turn(r);
+            status = cmd_call_turn(r);
     }
     return status;
 }
 
-static int start(struct run *r, struct agx_error **err)
+static int cmd_call_start(struct run *r, struct agx_error **err)
 {
     const struct agx_call_command *c = r->command;
     struct agx_runtime_options runtime = AGX_RUNTIME_OPTIONS_INIT;
@@ -233,10 +233,10 @@ static int run_call(const struct agx_call_command *c)
     int status;
 
     if (agx_interrupt_open(&r.signal_fd, &err) < 0)
-        return fail(&r, err);
+        return cmd_call_fail(&r, err);
     /* A closed output becomes a write error. */
     (void)signal(SIGPIPE, SIG_IGN);
-    status = start(&r, &err) < 0 ? fail(&r, err) : loop(&r);
+    status = cmd_call_start(&r, &err) < 0 ? cmd_call_fail(&r, err) : loop(&r);
     agx_call_free(r.call);
     agx_runtime_close(r.rt);
     agx_buf_done(&r.input);

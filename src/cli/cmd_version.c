@@ -15,7 +15,7 @@ static const char help[] =
     "\n"
     "Prints the version of this program, and that of the daemon if one runs.\n";
 
-static int ask(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_buf *out)
+static int cmd_version_ask(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_buf *out)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     struct agx_error *err = NULL;
@@ -46,7 +46,7 @@ static int cmd_version(int argc, char **argv, const struct agx_cli_env *env)
     if (argc > 1)
         return agx_cli_usage("version", "unexpected argument '%s'", argv[1]);
     puts("agentix: " AGX_VERSION);
-    if (ask(&ctl, env, &version) == 0)
+    if (cmd_version_ask(&ctl, env, &version) == 0)
         printf("agentixd: %.*s\n", AGX_STR_ARG(agx_buf_peek(&version)));
     else
         puts("agentixd: unavailable");

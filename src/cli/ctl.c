@@ -23,13 +23,13 @@ enum {
 
 int agx_cli_fail(struct agx_error *err)
 {
-    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)TEXT_SIZE * 8);
+    _cleanup_buf_ struct agx_buf printable = AGX_BUF_INIT((size_t)TEXT_SIZE * 8);
     char text[TEXT_SIZE];
 
     agx_error_format(err, text, sizeof(text));
-    if (agx_show_text(&shown, agx_str_from(text)) < 0)
-        agx_buf_clear(&shown);
-    fprintf(stderr, "agentix: %.*s\n", AGX_STR_ARG(agx_buf_peek(&shown)));
+    if (agx_show_text(&printable, agx_str_from(text)) < 0)
+        agx_buf_clear(&printable);
+    fprintf(stderr, "agentix: %.*s\n", AGX_STR_ARG(agx_buf_peek(&printable)));
     agx_error_free(err);
     return AGX_EXIT_FAILED;
 }
@@ -55,11 +55,11 @@ int agx_cli_json(const char *name, struct agx_str message, bool one_line, struct
 
 int agx_cli_line(const char *text, struct agx_error **err)
 {
-    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
+    _cleanup_buf_ struct agx_buf printable = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
 
-    if (agx_show_text(&shown, agx_str_from(text)) < 0)
+    if (agx_show_text(&printable, agx_str_from(text)) < 0)
         return agx_error_no_memory(err);
-    printf("%.*s\n", AGX_STR_ARG(agx_buf_peek(&shown)));
+    printf("%.*s\n", AGX_STR_ARG(agx_buf_peek(&printable)));
     return 0;
 }
 
@@ -141,8 +141,8 @@ int agx_ctl_explain(struct agx_ctl *ctl, int r, struct agx_str details, struct a
 
 static int connect_to(struct agx_ctl *ctl, struct agx_error **err)
 {
-    const struct agx_rpc_client_config config = AGX_RPC_CLIENT_CONFIG_INIT;
-    int r = agx_rpc_client_open(ctl->path, &config, &ctl->client, err);
+    const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
+    int r = agx_grpc_client_open(ctl->path, &config, &ctl->client, err);
 
     ctl->up_ms = agx_clock_ms();
     if (r == -AGX_PERMISSION_DENIED)
@@ -239,14 +239,14 @@ int agx_ctl_open(struct agx_ctl *ctl, const struct agx_cli_env *env, struct agx_
 
 void agx_ctl_close(struct agx_ctl *ctl)
 {
-    ctl->client = agx_rpc_client_close(ctl->client);
+    ctl->client = agx_grpc_client_close(ctl->client);
     free(ctl->path);
     ctl->path = NULL;
 }
 
-static struct agx_rpc_request make_request(const char *method, const struct agx_buf *request)
+static struct agx_grpc_request make_request(const char *method, const struct agx_buf *request)
 {
-    return (struct agx_rpc_request){
+    return (struct agx_grpc_request){
         .path = method,
         .message = request ? agx_buf_peek(request) : (struct agx_str){ NULL, 0 },
     };
@@ -255,7 +255,7 @@ static struct agx_rpc_request make_request(const char *method, const struct agx_
 /* The daemon is stopping: connects to its successor. */
 static int find_next(struct agx_ctl *ctl, struct agx_error **err)
 {
-    ctl->client = agx_rpc_client_close(ctl->client);
+    ctl->client = agx_grpc_client_close(ctl->client);
     (void)usleep(RETRY_MS * 1000);
     return connect_or_launch(ctl, err);
 }
@@ -263,30 +263,30 @@ static int find_next(struct agx_ctl *ctl, struct agx_error **err)
 int agx_ctl_call(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
                  struct agx_buf *reply, struct agx_error **err)
 {
-    _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4 * AGX_RPC_TRAILERS_MAX);
-    struct agx_rpc_request q = make_request(method, request);
+    _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4 * AGX_GRPC_TRAILERS_MAX);
+    struct agx_grpc_request q = make_request(method, request);
     uint64_t due = agx_clock_ms() + AGX_CLI_LOST_MS;
     int r;
 
     q.timeout_ms = AGX_CLI_CALL_MS;
-    r = agx_rpc_client_call(ctl->client, &q, reply, &details, err);
-    while (r == -AGX_UNAVAILABLE && err && ctl->may_launch && agx_rpc_client_refused(ctl->client) &&
-           agx_clock_ms() < due) {
+    r = agx_grpc_client_call(ctl->client, &q, reply, &details, err);
+    while (r == -AGX_UNAVAILABLE && err && ctl->may_launch &&
+           agx_grpc_client_refused(ctl->client) && agx_clock_ms() < due) {
         *err = agx_error_free(*err);
         r = find_next(ctl, err);
         if (r < 0)
             return r;
-        r = agx_rpc_client_call(ctl->client, &q, reply, &details, err);
+        r = agx_grpc_client_call(ctl->client, &q, reply, &details, err);
     }
     return agx_ctl_explain(ctl, r, agx_buf_peek(&details), err);
 }
 
 int agx_ctl_start(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
-                  struct agx_rpc_reply **ret_reply, struct agx_error **err)
+                  struct agx_grpc_reply **ret_reply, struct agx_error **err)
 {
-    struct agx_rpc_request q = make_request(method, request);
+    struct agx_grpc_request q = make_request(method, request);
 
-    return agx_rpc_client_start(ctl->client, &q, ret_reply, err);
+    return agx_grpc_client_start(ctl->client, &q, ret_reply, err);
 }
 
 int agx_ctl_again(struct agx_ctl *ctl, struct agx_error **err)
@@ -303,7 +303,7 @@ int agx_ctl_again(struct agx_ctl *ctl, struct agx_error **err)
     } else {
         (void)usleep(RETRY_MS * 1000);
     }
-    ctl->client = agx_rpc_client_close(ctl->client);
+    ctl->client = agx_grpc_client_close(ctl->client);
     r = connect_by(ctl, ctl->lost_ms + AGX_CLI_LOST_MS, &why);
     agx_error_free(why);
     if (r < 0)
@@ -317,7 +317,7 @@ int agx_ctl_pid(const struct agx_ctl *ctl, int *ret_pid, struct agx_error **err)
     struct ucred peer;
     socklen_t len = sizeof(peer);
 
-    if (getsockopt(agx_rpc_client_fd(ctl->client), SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+    if (getsockopt(agx_grpc_client_fd(ctl->client), SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return agx_error_errno(err, errno, "find the process that listens at '%s'", ctl->path);
     *ret_pid = peer.pid;
     return 0;

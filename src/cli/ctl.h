@@ -8,12 +8,12 @@
 
 #include "base/buf.h"
 #include "cli/command.h"
-#include "rpc/client.h"
+#include "grpc/client.h"
 
 struct agx_ctl {
     const struct agx_cli_env *env;
     char *path; /* of the socket */
-    struct agx_rpc_client *client;
+    struct agx_grpc_client *client;
     bool may_launch;  /* start a daemon if none runs */
     char reason[64];  /* of the last refusal, from ErrorInfo; empty: none */
     uint64_t lost_ms; /* since when connections do not last; 0: they do */
@@ -37,11 +37,12 @@ void agx_ctl_close(struct agx_ctl *ctl);
 int agx_ctl_call(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
                  struct agx_buf *reply, struct agx_error **err) AGX_MUST_CHECK;
 
-/* One request without a deadline, whose answers are taken with agx_rpc_reply_next(). */
+/* One request without a deadline, whose answers are taken with agx_grpc_reply_next(). */
 int agx_ctl_start(struct agx_ctl *ctl, const char *method, const struct agx_buf *request,
-                  struct agx_rpc_reply **ret_reply, struct agx_error **err) AGX_MUST_CHECK;
+                  struct agx_grpc_reply **ret_reply, struct agx_error **err) AGX_MUST_CHECK;
 
-/* For a result of agx_rpc_reply_next(): adds advice to *err, and stores the reason. Returns `r`. */
+/* For a result of agx_grpc_reply_next(): adds advice to *err, and stores the reason. Returns `r`.
+ */
 int agx_ctl_explain(struct agx_ctl *ctl, int r, struct agx_str details, struct agx_error **err);
 
 /*

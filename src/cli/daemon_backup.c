@@ -48,16 +48,17 @@ static int open_part(struct target *t, struct agx_error **err)
     return agx_error_errno(err, errno, "make a file beside '%s'", t->path);
 }
 
-/* As agx_rpc_reply_next(), until a signal comes. */
-static int next(struct agx_ctl *ctl, struct target *t, struct agx_rpc_reply *reply,
-                struct agx_str *message, struct agx_error **err)
+/* As agx_grpc_reply_next(), until a signal comes. */
+static int daemon_backup_next(struct agx_ctl *ctl, struct target *t, struct agx_grpc_reply *reply,
+                              struct agx_str *message, struct agx_error **err)
 {
     int r;
 
-    while ((r = agx_rpc_reply_next(reply, 0, message, err)) == AGX_RPC_NOTHING_YET) {
+    while ((r = agx_grpc_reply_next(reply, 0, message, err)) == AGX_GRPC_NOTHING_YET) {
         struct pollfd fds[] = {
             { .fd = t->signal_fd, .events = POLLIN },
-            { .fd = agx_rpc_client_fd(ctl->client), .events = agx_rpc_client_events(ctl->client) },
+            { .fd = agx_grpc_client_fd(ctl->client),
+              .events = agx_grpc_client_events(ctl->client) },
         };
 
         (void)poll(fds, AGX_ARRAY_LEN(fds), -1);
@@ -68,16 +69,16 @@ static int next(struct agx_ctl *ctl, struct target *t, struct agx_rpc_reply *rep
     return r;
 }
 
-static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
+static int daemon_backup_receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf piece = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_rpc_reply *reply = NULL;
+    struct agx_grpc_reply *reply = NULL;
     struct agx_str message;
     int r = agx_ctl_start(ctl, AGX_METHOD_BACKUP, NULL, &reply, err), w = 0;
 
     if (r < 0)
         return r;
-    while (w == 0 && (r = next(ctl, t, reply, &message, err)) > 0) {
+    while (w == 0 && (r = daemon_backup_next(ctl, t, reply, &message, err)) > 0) {
         agx_buf_clear(&piece);
         w = agx_backup_view_decode(message, &piece, err);
         if (w == 0)
@@ -85,8 +86,8 @@ static int receive(struct agx_ctl *ctl, struct target *t, struct agx_error **err
         t->bytes += piece.len;
     }
     if (w == 0 && t->signal == 0)
-        r = agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
-    (void)agx_rpc_reply_close(reply);
+        r = agx_ctl_explain(ctl, r, agx_grpc_reply_peek_details(reply), err);
+    (void)agx_grpc_reply_close(reply);
     return w < 0 ? w : r;
 }
 
@@ -125,7 +126,7 @@ static int backup(struct agx_ctl *ctl, struct target *t, struct agx_error **err)
     if (r == 0)
         r = open_part(t, err);
     if (r == 0)
-        r = receive(ctl, t, err);
+        r = daemon_backup_receive(ctl, t, err);
     if (r == 0)
         r = put_in_place(t, err);
     if (t->part)

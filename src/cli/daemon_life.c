@@ -20,8 +20,8 @@
 
 enum { NAME_MAX_BYTES = 64, TICK_MS = 100 };
 
-static int start(struct agx_ctl *ctl, const struct agx_cli *cli, const struct agx_args *a,
-                 struct agx_error **err)
+static int daemon_life_start(struct agx_ctl *ctl, const struct agx_cli *cli,
+                             const struct agx_args *a, struct agx_error **err)
 {
     int pid = 0, r = agx_ctl_connect(ctl, cli->env, err);
 
@@ -47,7 +47,7 @@ int agx_daemon_start(const struct agx_cli *cli, int argc, char **argv)
         return status;
     if (a.words_len > 0)
         return agx_cli_mistake(cli, "unexpected argument '%s'", a.words[0]);
-    status = start(&ctl, cli, &a, &err) < 0 ? agx_cli_fail(err) : AGX_EXIT_OK;
+    status = daemon_life_start(&ctl, cli, &a, &err) < 0 ? agx_cli_fail(err) : AGX_EXIT_OK;
     agx_ctl_close(&ctl);
     return status;
 }

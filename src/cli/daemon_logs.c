@@ -91,7 +91,7 @@ static int catch_up(int *fd, const char *path, struct agx_error **err)
     return r;
 }
 
-static int follow(int *fd, const char *path, const char *dir, struct agx_error **err)
+static int daemon_logs_follow(int *fd, const char *path, const char *dir, struct agx_error **err)
 {
     _cleanup_close_ int watch = inotify_init1(IN_CLOEXEC);
     char events[4096];
@@ -133,7 +133,7 @@ static int print_log(const struct agx_cli_env *env, uint64_t lines, bool go_on,
     if (r == 0 && lseek(fd, at, SEEK_SET) < 0)
         r = agx_error_errno(err, errno, "read '%s'", path);
     if (r == 0)
-        r = go_on ? follow(&fd, path, dir, err) : print_rest(fd, err);
+        r = go_on ? daemon_logs_follow(&fd, path, dir, err) : print_rest(fd, err);
     return r;
 }
 

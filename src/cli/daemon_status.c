@@ -52,7 +52,7 @@ static int show_stats(struct agx_buf *out, const struct agx_ctl *ctl, const stru
                  : agx_buf_printf(out, "active_execs=%llu\n", (unsigned long long)s->active_execs);
 }
 
-static int ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
+static int daemon_status_ask(struct agx_ctl *ctl, bool json, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
@@ -94,7 +94,7 @@ int agx_daemon_status(const struct agx_cli *cli, int argc, char **argv)
     r = agx_ctl_connect(&ctl, cli->env, &err);
     if (r == -AGX_UNAVAILABLE)
         status = not_running(&ctl, err);
-    else if (r < 0 || ask(&ctl, json, &err) < 0)
+    else if (r < 0 || daemon_status_ask(&ctl, json, &err) < 0)
         status = agx_cli_fail(err);
     else
         status = AGX_EXIT_OK;

@@ -19,7 +19,7 @@ struct tar {
 };
 
 /* Converts the result of a libarchive read. */
-static int check(struct tar *t, ssize_t answer, const char *what, struct agx_error **err)
+static int dirtar_check(struct tar *t, ssize_t answer, const char *what, struct agx_error **err)
 {
     const char *text;
 
@@ -40,8 +40,8 @@ static int open_disk(struct tar *t, struct agx_error **err)
         archive_read_disk_set_behavior(t->disk, ARCHIVE_READDISK_NO_TRAVERSE_MOUNTS |
                                                     ARCHIVE_READDISK_NO_FFLAGS |
                                                     ARCHIVE_READDISK_NO_ACL) != ARCHIVE_OK)
-        return check(t, ARCHIVE_FATAL, t->path, err);
-    return check(t, archive_read_disk_open(t->disk, t->path), t->path, err);
+        return dirtar_check(t, ARCHIVE_FATAL, t->path, err);
+    return dirtar_check(t, archive_read_disk_open(t->disk, t->path), t->path, err);
 }
 
 /* The name in the tar: the path below the directory, or "." for itself. libarchive drops trailing
@@ -72,7 +72,7 @@ static int write_content(struct tar *t, const char *name, int64_t left, struct a
         ssize_t n =
             archive_read_data(t->disk, block, (size_t)AGX_MIN(left, (int64_t)sizeof(block)));
 
-        r = check(t, n, name, err);
+        r = dirtar_check(t, n, name, err);
         if (r == 0 && n == 0)
             return agx_error_set(err, AGX_ABORTED, "'%s' shrank while it was read", name);
         if (r == 0)
@@ -108,9 +108,10 @@ static int write_next(struct tar *t, struct agx_error **err)
     answer = archive_read_next_header2(t->disk, e);
     if (answer == ARCHIVE_EOF)
         return 1;
-    r = check(t, answer, archive_entry_pathname(e) ? archive_entry_pathname(e) : t->path, err);
+    r = dirtar_check(t, answer, archive_entry_pathname(e) ? archive_entry_pathname(e) : t->path,
+                     err);
     if (r == 0)
-        r = check(t, archive_read_disk_descend(t->disk), t->path, err);
+        r = dirtar_check(t, archive_read_disk_descend(t->disk), t->path, err);
     return r < 0 ? r : write_entry(t, &e, err);
 }
 

@@ -39,7 +39,7 @@ static int show_exec(struct agx_buf *out, const struct agx_exec *e)
     return r;
 }
 
-static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
+static int exec_read_show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
 {
     struct agx_exec_view v = { 0 };
     int r = agx_exec_view_decode(&v, reply, NULL, err);
@@ -52,7 +52,8 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
 
 int agx_exec_get(const struct agx_cli *cli, int argc, char **argv)
 {
-    static const struct agx_get get = { AGX_METHOD_GET_EXEC, "agbox.v1.GetExecResponse", show };
+    static const struct agx_get get = { AGX_METHOD_GET_EXEC, "agbox.v1.GetExecResponse",
+                                        exec_read_show };
 
     return agx_get(&get, cli, argc, argv);
 }
@@ -84,7 +85,7 @@ struct listing {
     bool json;
 };
 
-static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
+static int exec_read_list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -117,10 +118,10 @@ int agx_exec_list(const struct agx_cli *cli, int argc, char **argv)
     if (status != AGX_EXIT_GOING)
         return status;
     l.sandbox = a.words_len > 0 ? a.words[0] : NULL;
-    return agx_ctl_run(cli, list, &l);
+    return agx_ctl_run(cli, exec_read_list, &l);
 }
 
-static int cancel(struct agx_ctl *ctl, void *id, struct agx_error **err)
+static int exec_read_cancel(struct agx_ctl *ctl, void *id, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -143,5 +144,6 @@ int agx_exec_cancel(const struct agx_cli *cli, int argc, char **argv)
     struct agx_args a;
     int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, cancel, (void *)a.words[0]) : status;
+    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, exec_read_cancel, (void *)a.words[0])
+                                    : status;
 }

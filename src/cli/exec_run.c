@@ -16,8 +16,8 @@ struct options {
     struct agx_exec_request request; /* its strings are owned */
 };
 
-static int parse(struct options *o, struct agx_args *a, const struct agx_cli *cli, int argc,
-                 char **argv)
+static int exec_run_parse(struct options *o, struct agx_args *a, const struct agx_cli *cli,
+                          int argc, char **argv)
 {
     struct agx_exec *e = &o->request.exec;
     const struct agx_arg table[] = {
@@ -44,7 +44,7 @@ static int parse(struct options *o, struct agx_args *a, const struct agx_cli *cl
 }
 
 /* Copies the words of the command line into the request. */
-static int fill(struct options *o, const struct agx_args *a, struct agx_error **err)
+static int exec_run_fill(struct options *o, const struct agx_args *a, struct agx_error **err)
 {
     struct agx_exec *e = &o->request.exec;
     int r = agx_text_set(&e->sandbox_id, a->words[0], err);
@@ -58,8 +58,8 @@ static int fill(struct options *o, const struct agx_args *a, struct agx_error **
     return r;
 }
 
-static int create(struct agx_attach *s, const struct options *o, struct agx_buf *reply,
-                  struct agx_error **err)
+static int exec_run_create(struct agx_attach *s, const struct options *o, struct agx_buf *reply,
+                           struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
 
@@ -68,12 +68,12 @@ static int create(struct agx_attach *s, const struct options *o, struct agx_buf 
     return agx_attach_call(s, AGX_METHOD_CREATE_EXEC, &request, reply, err);
 }
 
-static int run(struct agx_attach *s, const struct options *o, int *ret_status,
-               struct agx_error **err)
+static int exec_run_run(struct agx_attach *s, const struct options *o, int *ret_status,
+                        struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     struct agx_exec_created_view v = { 0 };
-    int r = create(s, o, &reply, err);
+    int r = exec_run_create(s, o, &reply, err);
 
     if (r == 0)
         r = agx_exec_created_view_decode(&v, agx_buf_peek(&reply), err);
@@ -98,7 +98,7 @@ static int connect_and_run(const struct agx_cli *cli, const struct options *o)
     if (r == 0)
         r = agx_attach_init(&s, &ctl, &err);
     if (r == 0)
-        r = run(&s, o, &status, &err);
+        r = exec_run_run(&s, o, &status, &err);
     if (r < 0)
         status = agx_cli_fail(err);
     if (r == -AGX_CANCELLED && s.signal != 0)
@@ -113,10 +113,10 @@ int agx_exec_run(const struct agx_cli *cli, int argc, char **argv)
     struct agx_error *err = NULL;
     struct options o = { 0 };
     struct agx_args a;
-    int status = parse(&o, &a, cli, argc, argv);
+    int status = exec_run_parse(&o, &a, cli, argc, argv);
 
     if (status == AGX_EXIT_GOING)
-        status = fill(&o, &a, &err) < 0 ? agx_cli_fail(err) : connect_and_run(cli, &o);
+        status = exec_run_fill(&o, &a, &err) < 0 ? agx_cli_fail(err) : connect_and_run(cli, &o);
     agx_exec_request_done(&o.request);
     return status;
 }

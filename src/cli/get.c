@@ -16,7 +16,7 @@ struct question {
     bool json;
 };
 
-static int ask(struct agx_ctl *ctl, void *user, struct agx_error **err)
+static int get_ask(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -47,5 +47,5 @@ int agx_get(const struct agx_get *g, const struct agx_cli *cli, int argc, char *
     if (status != AGX_EXIT_GOING)
         return status;
     q.id = a.words[0];
-    return agx_ctl_run(cli, ask, &q);
+    return agx_ctl_run(cli, get_ask, &q);
 }

@@ -42,7 +42,7 @@ static int open_source(struct import *im, struct agx_error **err)
     return 0;
 }
 
-static int put(void *user, struct agx_str bytes, struct agx_error **err)
+static int image_import_put(void *user, struct agx_str bytes, struct agx_error **err)
 {
     return agx_upload_put(user, bytes, err);
 }
@@ -76,13 +76,14 @@ static int transfer(struct import *im, struct agx_buf *answer, struct agx_error 
     int r = agx_upload_begin(&im->upload, err);
 
     if (r == 0)
-        r = S_ISDIR(im->st.st_mode) ? agx_dirtar_write(im->source, put, &im->upload, err)
-                                    : send_bytes(im, err);
+        r = S_ISDIR(im->st.st_mode)
+                ? agx_dirtar_write(im->source, image_import_put, &im->upload, err)
+                : send_bytes(im, err);
     return r < 0 ? r : agx_upload_end(&im->upload, answer, err);
 }
 
-static int tell(const struct import *im, struct agx_str answer, const struct agx_progress *p,
-                struct agx_error **err)
+static int image_import_tell(const struct import *im, struct agx_str answer,
+                             const struct agx_progress *p, struct agx_error **err)
 {
     char seconds[AGX_SHOW_SIZE], size[AGX_SHOW_SIZE];
     struct agx_image_views v;
@@ -117,7 +118,7 @@ static int import(struct agx_ctl *ctl, void *user, struct agx_error **err)
     r = transfer(im, &answer, err);
     agx_progress_end(&p);
     agx_upload_done(&im->upload);
-    return r < 0 ? r : tell(im, agx_buf_peek(&answer), &p, err);
+    return r < 0 ? r : image_import_tell(im, agx_buf_peek(&answer), &p, err);
 }
 
 int agx_image_import(const struct agx_cli *cli, int argc, char **argv)

@@ -18,7 +18,7 @@ struct pull {
     bool json;
 };
 
-static void note(struct agx_progress *p, const struct agx_pull *pull)
+static void image_pull_note(struct agx_progress *p, const struct agx_pull *pull)
 {
     _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(sizeof(p->note) - 1);
     int r = agx_show_bar(&line, pull->bytes_done, pull->bytes_total);
@@ -32,8 +32,8 @@ static void note(struct agx_progress *p, const struct agx_pull *pull)
 }
 
 /* Handles one message: progress, or the image, which is stored in `answer`. */
-static int take(struct agx_progress *p, struct agx_str message, struct agx_buf *answer,
-                struct agx_error **err)
+static int image_pull_take(struct agx_progress *p, struct agx_str message, struct agx_buf *answer,
+                           struct agx_error **err)
 {
     struct agx_pull_view v;
     int r = agx_image_pull_decode(&v, message, err);
@@ -41,7 +41,7 @@ static int take(struct agx_progress *p, struct agx_str message, struct agx_buf *
     if (r < 0)
         return r;
     if (r > 0) {
-        note(p, &v.pull);
+        image_pull_note(p, &v.pull);
         agx_pull_view_done(&v);
         return 0;
     }
@@ -49,25 +49,26 @@ static int take(struct agx_progress *p, struct agx_str message, struct agx_buf *
     return agx_buf_append(answer, message) < 0 ? agx_error_no_memory(err) : 0;
 }
 
-static int receive(struct agx_ctl *ctl, struct agx_rpc_reply *reply, struct agx_progress *p,
-                   struct agx_buf *answer, struct agx_error **err)
+static int image_pull_receive(struct agx_ctl *ctl, struct agx_grpc_reply *reply,
+                              struct agx_progress *p, struct agx_buf *answer,
+                              struct agx_error **err)
 {
     struct agx_str message;
     int r, taken = 0;
 
-    while ((r = agx_rpc_reply_next(reply, agx_progress_wait_ms(p), &message, err)) > 0) {
-        if (r != AGX_RPC_NOTHING_YET)
-            taken = take(p, message, answer, err);
+    while ((r = agx_grpc_reply_next(reply, agx_progress_wait_ms(p), &message, err)) > 0) {
+        if (r != AGX_GRPC_NOTHING_YET)
+            taken = image_pull_take(p, message, answer, err);
         if (taken < 0)
             return taken;
         agx_progress_tick(p);
     }
-    return agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
+    return agx_ctl_explain(ctl, r, agx_grpc_reply_peek_details(reply), err);
 }
 
 /* Prints the image's id, on a terminal also time and size. */
-static int tell(const struct pull *pull, struct agx_str answer, const struct agx_progress *p,
-                struct agx_error **err)
+static int image_pull_tell(const struct pull *pull, struct agx_str answer,
+                           const struct agx_progress *p, struct agx_error **err)
 {
     char seconds[AGX_SHOW_SIZE], size[AGX_SHOW_SIZE];
     struct agx_image_views v;
@@ -91,7 +92,7 @@ static int pull(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf answer = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
-    struct agx_rpc_reply *reply = NULL;
+    struct agx_grpc_reply *reply = NULL;
     const struct pull *q = user;
     struct agx_progress p;
     int r;
@@ -102,10 +103,10 @@ static int pull(struct agx_ctl *ctl, void *user, struct agx_error **err)
     if (r < 0)
         return r;
     agx_progress_begin(&p, "Pulling %s...", q->image);
-    r = receive(ctl, reply, &p, &answer, err);
+    r = image_pull_receive(ctl, reply, &p, &answer, err);
     agx_progress_end(&p);
-    (void)agx_rpc_reply_close(reply);
-    return r < 0 ? r : tell(q, agx_buf_peek(&answer), &p, err);
+    (void)agx_grpc_reply_close(reply);
+    return r < 0 ? r : image_pull_tell(q, agx_buf_peek(&answer), &p, err);
 }
 
 int agx_image_pull(const struct agx_cli *cli, int argc, char **argv)

@@ -52,7 +52,7 @@ static int print_table(const struct agx_image_views *views, struct agx_error **e
     return agx_table_end(&t, r, err);
 }
 
-static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
+static int image_read_list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
     struct agx_image_views views = { 0 };
@@ -77,7 +77,7 @@ int agx_image_list(const struct agx_cli *cli, int argc, char **argv)
     struct agx_args a;
     int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, list, &json) : status;
+    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, image_read_list, &json) : status;
 }
 
 /* A line for each word. */
@@ -148,7 +148,7 @@ static int show_details(struct agx_buf *out, const struct agx_image_details *d)
     return show_each(out, "layer", &d->layers);
 }
 
-static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
+static int image_read_show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
 {
     struct agx_image_views v = { 0 };
     struct agx_image_details d = { 0 };
@@ -168,7 +168,7 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
 int agx_image_inspect(const struct agx_cli *cli, int argc, char **argv)
 {
     static const struct agx_get get = { AGX_METHOD_INSPECT_IMAGE, "agentix.v1.InspectImageResponse",
-                                        show };
+                                        image_read_show };
 
     return agx_get(&get, cli, argc, argv);
 }

@@ -43,7 +43,7 @@ static int show_removed(struct agx_buf *out, const struct agx_images_removed_vie
     return r < 0 ? r : agx_buf_printf(out, "Freed %s.\n", agx_show_bytes(v->bytes, size));
 }
 
-static int tell(struct agx_str reply, struct agx_error **err)
+static int image_remove_tell(struct agx_str reply, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_CLI_TABLE_MAX);
     struct agx_images_removed_view v;
@@ -59,7 +59,7 @@ static int tell(struct agx_str reply, struct agx_error **err)
     return r;
 }
 
-static int run(struct agx_ctl *ctl, void *user, struct agx_error **err)
+static int image_remove_run(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
@@ -72,7 +72,7 @@ static int run(struct agx_ctl *ctl, void *user, struct agx_error **err)
     if (r < 0)
         return r;
     return m->json ? agx_cli_json(m->reply, agx_buf_peek(&reply), false, err)
-                   : tell(agx_buf_peek(&reply), err);
+                   : image_remove_tell(agx_buf_peek(&reply), err);
 }
 
 int agx_image_rm(const struct agx_cli *cli, int argc, char **argv)
@@ -86,7 +86,7 @@ int agx_image_rm(const struct agx_cli *cli, int argc, char **argv)
     if (status != AGX_EXIT_GOING)
         return status;
     m.image = a.words[0];
-    return agx_ctl_run(cli, run, &m);
+    return agx_ctl_run(cli, image_remove_run, &m);
 }
 
 int agx_image_prune(const struct agx_cli *cli, int argc, char **argv)
@@ -97,5 +97,5 @@ int agx_image_prune(const struct agx_cli *cli, int argc, char **argv)
     struct agx_args a;
     int status = agx_args_take(&a, cli, argc, argv, &want);
 
-    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, run, &m) : status;
+    return status == AGX_EXIT_GOING ? agx_ctl_run(cli, image_remove_run, &m) : status;
 }

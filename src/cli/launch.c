@@ -56,7 +56,7 @@ static void find_program(struct start *s)
 }
 
 /* 0, or errno. The child inherits only the environment and the pipe for its stderr. */
-static int spawn(struct start *s, int said_fd)
+static int launch_spawn(struct start *s, int said_fd)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -89,14 +89,14 @@ static int spawn(struct start *s, int said_fd)
     return r;
 }
 
-static int begin(struct start *s, struct agx_error **err)
+static int launch_begin(struct start *s, struct agx_error **err)
 {
     int ends[2], r;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return agx_error_errno(err, errno, "make a pipe for agentixd");
     (void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    r = spawn(s, ends[1]);
+    r = launch_spawn(s, ends[1]);
     (void)close(ends[1]);
     s->said_fd = ends[0];
     if (r == ENOENT)
@@ -111,7 +111,7 @@ static int begin(struct start *s, struct agx_error **err)
 }
 
 /* Reads its stderr, as far as there is room; the rest is dropped. */
-static void hear(struct start *s)
+static void launch_hear(struct start *s)
 {
     char buf[1024];
     ssize_t n;
@@ -140,7 +140,7 @@ static int wait_for(struct start *s, int *ret_status, struct agx_error **err)
         }
         if (poll(fds, AGX_ARRAY_LEN(fds), (int)(due - now)) < 0 && errno != EINTR)
             return agx_error_errno(err, errno, "wait for agentixd");
-        hear(s);
+        launch_hear(s);
         if (fds[1].revents & POLLHUP) {
             (void)close(s->said_fd);
             s->said_fd = -1;
@@ -153,7 +153,7 @@ static int wait_for(struct start *s, int *ret_status, struct agx_error **err)
     return 0;
 }
 
-static int judge(struct start *s, int status, struct agx_error **err)
+static int launch_judge(struct start *s, int status, struct agx_error **err)
 {
     struct agx_str said = agx_str_trim(agx_buf_peek(&s->said));
 
@@ -186,11 +186,11 @@ int agx_launch(char *const *options, size_t count, struct agx_error **err)
     s.argv[0] = (char *)s.program;
     for (size_t i = 0; i < count; i++)
         s.argv[i + 1] = options[i];
-    r = begin(&s, err);
+    r = launch_begin(&s, err);
     if (r == 0)
         r = wait_for(&s, &status, err);
     if (r == 0)
-        r = judge(&s, status, err);
+        r = launch_judge(&s, status, err);
     agx_closep(&s.pidfd);
     agx_closep(&s.said_fd);
     agx_buf_done(&s.said);

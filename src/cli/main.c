@@ -35,7 +35,7 @@ static void print_group_help(FILE *out, const struct agx_command *c)
     fprintf(out, "\nagentix help %s COMMAND says more\n", c->name);
 }
 
-static const struct agx_command *find(const char *name)
+static const struct agx_command *main_find(const char *name)
 {
     for (size_t i = 0; i < AGX_ARRAY_LEN(commands); i++) {
         if (strcmp(commands[i]->name, name) == 0)
@@ -75,7 +75,7 @@ static bool asks_for_help(const char *word)
 /* agentix help NAME [SUBCOMMAND]; `sub` may be NULL. */
 static int help_about(const char *name, const char *sub)
 {
-    struct agx_cli cli = { .command = find(name) };
+    struct agx_cli cli = { .command = main_find(name) };
 
     if (!cli.command)
         return unknown(name);
@@ -94,7 +94,8 @@ static int help_about(const char *name, const char *sub)
     return AGX_EXIT_OK;
 }
 
-static int run(const struct agx_command *c, int argc, char **argv, const struct agx_cli_env *env)
+static int main_run(const struct agx_command *c, int argc, char **argv,
+                    const struct agx_cli_env *env)
 {
     struct agx_cli cli = { .env = env, .command = c };
 
@@ -141,7 +142,7 @@ static void fill_standard_fds(void)
 }
 
 /* Flushes stdout: a full disk is a failure. */
-static int finish(int status)
+static int main_finish(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
@@ -165,11 +166,11 @@ int main(int argc, char **argv)
     if (strcmp(name, "--version") == 0)
         name = "version";
     if (strcmp(name, "help") == 0 && argc > 2)
-        return finish(help_about(argv[2], argc > 3 ? argv[3] : NULL));
+        return main_finish(help_about(argv[2], argc > 3 ? argv[3] : NULL));
     if (asks_for_help(name)) {
         print_help(stdout);
-        return finish(AGX_EXIT_OK);
+        return main_finish(AGX_EXIT_OK);
     }
-    c = find(name);
-    return finish(c ? run(c, argc - 1, argv + 1, &env) : unknown(name));
+    c = main_find(name);
+    return main_finish(c ? main_run(c, argc - 1, argv + 1, &env) : unknown(name));
 }

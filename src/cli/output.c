@@ -25,7 +25,7 @@ int agx_output_start(struct agx_output *o, struct agx_ctl *ctl, struct agx_error
 
 void agx_output_stop(struct agx_output *o)
 {
-    o->reply = agx_rpc_reply_close(o->reply);
+    o->reply = agx_grpc_reply_close(o->reply);
 }
 
 /* Writes pieces that fit into a pipe with any room, so that a signal is noticed in between. Others
@@ -71,11 +71,11 @@ static int pass_on(struct agx_output *o, struct agx_str message, struct agx_erro
 int agx_output_take(struct agx_output *o, struct agx_ctl *ctl, int wait_ms, struct agx_error **err)
 {
     struct agx_str message;
-    int r = agx_rpc_reply_next(o->reply, wait_ms, &message, err);
+    int r = agx_grpc_reply_next(o->reply, wait_ms, &message, err);
 
     if (r == 1)
         return pass_on(o, message, err);
     if (r == 0)
         o->over = true;
-    return r < 0 ? agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(o->reply), err) : r;
+    return r < 0 ? agx_ctl_explain(ctl, r, agx_grpc_reply_peek_details(o->reply), err) : r;
 }

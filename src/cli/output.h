@@ -14,7 +14,7 @@ struct agx_output {
     bool follow;
     int fd;          /* where it goes */
     uint64_t offset; /* bytes written so far */
-    struct agx_rpc_reply *reply;
+    struct agx_grpc_reply *reply;
     bool over;
     /* Waits until the descriptor may be written to. False: stop writing. NULL: write at once.
      */
@@ -26,7 +26,7 @@ struct agx_output {
 int agx_output_start(struct agx_output *o, struct agx_ctl *ctl,
                      struct agx_error **err) AGX_MUST_CHECK;
 /* Takes one message, waiting at most `wait_ms` (-1: without limit). 1: written;
- * AGX_RPC_NOTHING_YET; 0: the end. */
+ * AGX_GRPC_NOTHING_YET; 0: the end. */
 int agx_output_take(struct agx_output *o, struct agx_ctl *ctl, int wait_ms,
                     struct agx_error **err) AGX_MUST_CHECK;
 /* Ends the call on this connection; start() may follow. */

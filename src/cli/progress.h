@@ -20,7 +20,7 @@ struct agx_progress {
 };
 
 void agx_progress_begin(struct agx_progress *p, const char *fmt, ...) AGX_PRINTF(2, 3);
-/* How long the caller may wait before the next tick, for agx_rpc_reply_next(); -1: for ever. */
+/* How long the caller may wait before the next tick, for agx_grpc_reply_next(); -1: for ever. */
 int agx_progress_wait_ms(const struct agx_progress *p);
 void agx_progress_tick(struct agx_progress *p);
 /* Sets the note shown from the next tick on; empty: the text again. It may be cut. */

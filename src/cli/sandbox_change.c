@@ -107,7 +107,8 @@ static int carry_out(struct agx_ctl *ctl, void *user, struct agx_error **err)
     return r;
 }
 
-static int run(const struct change *c, const struct agx_cli *cli, int argc, char **argv)
+static int sandbox_change_run(const struct change *c, const struct agx_cli *cli, int argc,
+                              char **argv)
 {
     struct task t = { .change = c };
     const struct agx_arg table[] = {
@@ -126,12 +127,12 @@ static int run(const struct change *c, const struct agx_cli *cli, int argc, char
 
 int agx_sandbox_stop(const struct agx_cli *cli, int argc, char **argv)
 {
-    return run(&stop, cli, argc, argv);
+    return sandbox_change_run(&stop, cli, argc, argv);
 }
 
 int agx_sandbox_resume(const struct agx_cli *cli, int argc, char **argv)
 {
-    return run(&resume, cli, argc, argv);
+    return sandbox_change_run(&resume, cli, argc, argv);
 }
 
 static int wait_for_all(struct agx_ctl *ctl, const struct agx_words *ids, const struct task *t,

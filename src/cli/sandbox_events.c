@@ -62,11 +62,11 @@ static int show_pull(struct agx_buf *out, const struct agx_pull_view *v)
 
 static int print_line(const struct agx_buf *line, struct agx_error **err)
 {
-    _cleanup_buf_ struct agx_buf shown = AGX_BUF_INIT((size_t)LINE_MAX_BYTES * 8);
+    _cleanup_buf_ struct agx_buf printable = AGX_BUF_INIT((size_t)LINE_MAX_BYTES * 8);
 
-    if (agx_show_text(&shown, agx_buf_peek(line)) < 0)
+    if (agx_show_text(&printable, agx_buf_peek(line)) < 0)
         return agx_error_no_memory(err);
-    (void)fwrite(shown.data, 1, shown.len, stdout);
+    (void)fwrite(printable.data, 1, printable.len, stdout);
     (void)putchar('\n');
     return 0;
 }
@@ -126,8 +126,8 @@ static int take_one(struct feed *f, struct agx_str message, struct agx_error **e
     return r < 0 ? r : f->id && !f->follow && f->after >= f->last;
 }
 
-static int start(struct agx_ctl *ctl, const struct feed *f, struct agx_rpc_reply **ret_reply,
-                 struct agx_error **err)
+static int sandbox_events_start(struct agx_ctl *ctl, const struct feed *f,
+                                struct agx_grpc_reply **ret_reply, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     const struct agx_subscribe_request one = { .sandbox_id = (char *)f->id,
@@ -147,20 +147,20 @@ static int start(struct agx_ctl *ctl, const struct feed *f, struct agx_rpc_reply
 /* Reads until the last event or a lost connection. A stream that ends is complete. */
 static int read_events(struct agx_ctl *ctl, struct feed *f, struct agx_error **err)
 {
-    struct agx_rpc_reply *reply = NULL;
+    struct agx_grpc_reply *reply = NULL;
     struct agx_str message;
-    int r = start(ctl, f, &reply, err), over = 0;
+    int r = sandbox_events_start(ctl, f, &reply, err), over = 0;
 
     while (r >= 0 && !over) {
-        r = agx_rpc_reply_next(reply, -1, &message, err);
+        r = agx_grpc_reply_next(reply, -1, &message, err);
         if (r <= 0)
             break;
         over = take_one(f, message, err);
         r = over < 0 ? over : r;
     }
     if (r < 0 && over == 0 && reply)
-        r = agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
-    (void)agx_rpc_reply_close(reply);
+        r = agx_ctl_explain(ctl, r, agx_grpc_reply_peek_details(reply), err);
+    (void)agx_grpc_reply_close(reply);
     return r;
 }
 
@@ -198,7 +198,7 @@ static int show_all(struct agx_ctl *ctl, void *user, struct agx_error **err)
     return r;
 }
 
-static int parse(struct feed *f, const struct agx_cli *cli, int argc, char **argv)
+static int sandbox_events_parse(struct feed *f, const struct agx_cli *cli, int argc, char **argv)
 {
     const char *after = NULL;
     const struct agx_arg table[] = {
@@ -225,7 +225,7 @@ static int parse(struct feed *f, const struct agx_cli *cli, int argc, char **arg
 int agx_sandbox_events(const struct agx_cli *cli, int argc, char **argv)
 {
     struct feed f = { 0 };
-    int status = parse(&f, cli, argc, argv);
+    int status = sandbox_events_parse(&f, cli, argc, argv);
 
     if (status == AGX_EXIT_GOING)
         status = agx_ctl_run(cli, show_all, &f);

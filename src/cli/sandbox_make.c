@@ -75,8 +75,8 @@ static int tell_warnings(const struct agx_words *warnings, struct agx_error **er
 }
 
 /* Prints the id first, so that it is known even if the wait is interrupted. */
-static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct agx_str reply,
-                struct agx_error **err)
+static int sandbox_make_tell(struct agx_ctl *ctl, const struct agx_create_options *o,
+                             struct agx_str reply, struct agx_error **err)
 {
     struct agx_sandbox_view v = { 0 };
     int r;
@@ -98,7 +98,8 @@ static int tell(struct agx_ctl *ctl, const struct agx_create_options *o, struct 
     return r;
 }
 
-static int create(struct agx_ctl *ctl, const struct agx_create_options *o, struct agx_error **err)
+static int sandbox_make_create(struct agx_ctl *ctl, const struct agx_create_options *o,
+                               struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     _cleanup_buf_ struct agx_buf reply = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
@@ -107,7 +108,7 @@ static int create(struct agx_ctl *ctl, const struct agx_create_options *o, struc
     if (agx_create_request_encode(&request, &o->request) < 0)
         return agx_error_no_memory(err);
     r = agx_ctl_call(ctl, AGX_METHOD_CREATE_SANDBOX, &request, &reply, err);
-    return r < 0 ? r : tell(ctl, o, agx_buf_peek(&reply), err);
+    return r < 0 ? r : sandbox_make_tell(ctl, o, agx_buf_peek(&reply), err);
 }
 
 int agx_sandbox_create(const struct agx_cli *cli, int argc, char **argv)
@@ -119,7 +120,7 @@ int agx_sandbox_create(const struct agx_cli *cli, int argc, char **argv)
 
     if (status == AGX_EXIT_GOING) {
         status = AGX_EXIT_OK;
-        if (agx_ctl_open(&ctl, cli->env, &err) < 0 || create(&ctl, &o, &err) < 0)
+        if (agx_ctl_open(&ctl, cli->env, &err) < 0 || sandbox_make_create(&ctl, &o, &err) < 0)
             status = agx_cli_fail(err);
         agx_ctl_close(&ctl);
     }

@@ -6,12 +6,12 @@
 #include "cli/get.h"
 #include "cli/sandbox_commands.h"
 #include "cli/show.h"
-#include "cli/show_use.h"
+#include "cli/show_usage.h"
 #include "cli/table.h"
 #include "codec/json_text.h"
 #include "wire/control_request.h"
 #include "wire/method.h"
-#include "wire/use_wire.h"
+#include "wire/usage_wire.h"
 #include "wire/view.h"
 
 #include <stdio.h>
@@ -94,7 +94,7 @@ static int take_page(struct agx_ctl *ctl, struct agx_list_request *q, struct agx
 }
 
 /* Reads all pages: concatenated messages are one message with joined lists. */
-static int list(struct agx_ctl *ctl, void *user, struct agx_error **err)
+static int sandbox_read_list(struct agx_ctl *ctl, void *user, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf all = AGX_BUF_INIT(AGX_CLI_REPLY_MAX);
     struct agx_sandbox_views views = { 0 };
@@ -128,7 +128,7 @@ int agx_sandbox_list(const struct agx_cli *cli, int argc, char **argv)
     int status = agx_args_take(&a, cli, argc, argv, &want);
 
     if (status == AGX_EXIT_GOING)
-        status = agx_ctl_run(cli, list, &l);
+        status = agx_ctl_run(cli, sandbox_read_list, &l);
     agx_list_request_done(&l.q);
     return status;
 }
@@ -177,26 +177,26 @@ static int show_sandbox(struct agx_buf *out, const struct agx_sandbox_view *v)
 }
 
 /* Usage of the sandbox and of each companion, prefixed with its name. */
-static int show_uses(struct agx_buf *out, const struct agx_use_view *v)
+static int show_uses(struct agx_buf *out, const struct agx_usage_view *v)
 {
-    int r = agx_show_use(out, NULL, &v->use);
+    int r = agx_show_usage(out, NULL, &v->use);
 
     for (size_t i = 0; r == 0 && i < v->companions_len; i++)
-        r = agx_show_use(out, v->companions[i].name, &v->companions[i].use);
+        r = agx_show_usage(out, v->companions[i].name, &v->companions[i].use);
     return r < 0 ? r : agx_show_line(out, "use_error", agx_str_from(v->error));
 }
 
-static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
+static int sandbox_read_show(struct agx_buf *out, struct agx_str reply, struct agx_error **err)
 {
     struct agx_sandbox_view v = { 0 };
-    struct agx_use_view use = { 0 };
+    struct agx_usage_view use = { 0 };
     int r = agx_sandbox_view_decode(&v, reply, NULL, err);
 
     if (r == 0)
-        r = agx_use_view_decode(&use, reply, err);
+        r = agx_usage_view_decode(&use, reply, err);
     if (r == 0 && (show_sandbox(out, &v) < 0 || show_uses(out, &use) < 0))
         r = agx_error_no_memory(err);
-    agx_use_view_done(&use);
+    agx_usage_view_done(&use);
     agx_sandbox_view_done(&v);
     return r;
 }
@@ -204,7 +204,7 @@ static int show(struct agx_buf *out, struct agx_str reply, struct agx_error **er
 int agx_sandbox_get(const struct agx_cli *cli, int argc, char **argv)
 {
     static const struct agx_get get = { AGX_METHOD_GET_WITH_USE, "agentix.v1.GetSandboxResponse",
-                                        show };
+                                        sandbox_read_show };
 
     return agx_get(&get, cli, argc, argv);
 }

@@ -14,14 +14,14 @@
 
 int agx_upload_begin(struct agx_upload *u, struct agx_error **err)
 {
-    const struct agx_rpc_request q = { .path = AGX_METHOD_IMPORT_IMAGE, .more = true };
+    const struct agx_grpc_request q = { .path = AGX_METHOD_IMPORT_IMAGE, .more = true };
     int r = agx_interrupt_open(&u->signal_fd, err);
 
     u->message.max = AGX_GRPC_MESSAGE_MAX;
-    return r < 0 ? r : agx_rpc_client_start(u->ctl->client, &q, &u->reply, err);
+    return r < 0 ? r : agx_grpc_client_start(u->ctl->client, &q, &u->reply, err);
 }
 
-static void note(struct agx_upload *u)
+static void upload_note(struct agx_upload *u)
 {
     _cleanup_buf_ struct agx_buf line = AGX_BUF_INIT(sizeof(u->progress->note) - 1);
     char sent[AGX_SHOW_SIZE], total[AGX_SHOW_SIZE];
@@ -36,15 +36,15 @@ static void note(struct agx_upload *u)
         agx_progress_note(u->progress, agx_buf_peek(&line));
 }
 
-/* Checks for an answer. AGX_RPC_NOTHING_YET, or 1 with the answer; an end without one is an error.
+/* Checks for an answer. AGX_GRPC_NOTHING_YET, or 1 with the answer; an end without one is an error.
  */
-static int look(struct agx_upload *u, struct agx_str *ret_answer, struct agx_error **err)
+static int upload_look(struct agx_upload *u, struct agx_str *ret_answer, struct agx_error **err)
 {
-    int r = agx_rpc_reply_next(u->reply, 0, ret_answer, err);
+    int r = agx_grpc_reply_next(u->reply, 0, ret_answer, err);
 
     if (r == 0)
         return agx_error_set(err, AGX_INTERNAL, "the daemon ended the import without an answer");
-    return r < 0 ? agx_ctl_explain(u->ctl, r, agx_rpc_reply_peek_details(u->reply), err) : r;
+    return r < 0 ? agx_ctl_explain(u->ctl, r, agx_grpc_reply_peek_details(u->reply), err) : r;
 }
 
 /* Waits for the daemon, a signal, or input at `fd` (-1: no input). 1: there is input; 0: another
@@ -53,8 +53,8 @@ static int wait_some(struct agx_upload *u, int fd, struct agx_error **err)
 {
     struct pollfd fds[] = {
         { .fd = u->signal_fd, .events = POLLIN },
-        { .fd = agx_rpc_client_fd(u->ctl->client),
-          .events = agx_rpc_client_events(u->ctl->client) },
+        { .fd = agx_grpc_client_fd(u->ctl->client),
+          .events = agx_grpc_client_events(u->ctl->client) },
         { .fd = fd, .events = POLLIN },
     };
 
@@ -67,10 +67,10 @@ static int wait_some(struct agx_upload *u, int fd, struct agx_error **err)
 }
 
 /* An answer before the end is an error. */
-static int check(struct agx_upload *u, struct agx_error **err)
+static int upload_check(struct agx_upload *u, struct agx_error **err)
 {
     struct agx_str answer;
-    int r = look(u, &answer, err);
+    int r = upload_look(u, &answer, err);
 
     if (r == 1)
         return agx_error_set(err, AGX_INTERNAL, "the daemon answered before the end of the import");
@@ -87,16 +87,16 @@ int agx_upload_put(struct agx_upload *u, struct agx_str bytes, struct agx_error 
         agx_buf_clear(&u->message);
         if (agx_import_request_encode(&u->message, u->sent == 0 ? u->name : NULL, piece) < 0)
             return agx_error_no_memory(err);
-        r = agx_rpc_reply_send(u->reply, agx_buf_peek(&u->message), err);
+        r = agx_grpc_reply_send(u->reply, agx_buf_peek(&u->message), err);
         bytes = agx_str_skip(bytes, piece.len);
         u->sent += piece.len;
-        note(u);
+        upload_note(u);
         if (r == 0)
-            r = check(u, err);
-        while (r == 0 && agx_rpc_reply_unsent(u->reply) >= AGX_CLI_IMPORT_CHUNK) {
+            r = upload_check(u, err);
+        while (r == 0 && agx_grpc_reply_unsent(u->reply) >= AGX_CLI_IMPORT_CHUNK) {
             r = wait_some(u, -1, err);
             if (r >= 0)
-                r = check(u, err);
+                r = upload_check(u, err);
         }
     }
     return r;
@@ -109,16 +109,16 @@ int agx_upload_wait(struct agx_upload *u, int fd, struct agx_error **err)
     while (r == 0) {
         r = wait_some(u, fd, err);
         if (r == 0)
-            r = check(u, err);
+            r = upload_check(u, err);
     }
     return r < 0 ? r : 0;
 }
 
 /* After the answer: waits for the end of the call. */
-static int finish(struct agx_upload *u, struct agx_error **err)
+static int upload_finish(struct agx_upload *u, struct agx_error **err)
 {
     struct agx_str message;
-    int r = agx_rpc_reply_next(u->reply, -1, &message, err);
+    int r = agx_grpc_reply_next(u->reply, -1, &message, err);
 
     return r > 0 ? agx_error_set(err, AGX_INTERNAL, "the daemon answered the import twice") : r;
 }
@@ -128,21 +128,21 @@ int agx_upload_end(struct agx_upload *u, struct agx_buf *answer, struct agx_erro
     struct agx_str message;
     int r;
 
-    agx_rpc_reply_send_end(u->reply);
+    agx_grpc_reply_send_end(u->reply);
     agx_progress_note(u->progress, AGX_STR("Unpacking"));
-    while ((r = look(u, &message, err)) == AGX_RPC_NOTHING_YET) {
+    while ((r = upload_look(u, &message, err)) == AGX_GRPC_NOTHING_YET) {
         r = wait_some(u, -1, err);
         if (r < 0)
             return r;
     }
     if (r < 0)
         return r;
-    return agx_buf_append(answer, message) < 0 ? agx_error_no_memory(err) : finish(u, err);
+    return agx_buf_append(answer, message) < 0 ? agx_error_no_memory(err) : upload_finish(u, err);
 }
 
 void agx_upload_done(struct agx_upload *u)
 {
-    u->reply = agx_rpc_reply_close(u->reply);
+    u->reply = agx_grpc_reply_close(u->reply);
     agx_buf_done(&u->message);
     agx_closep(&u->signal_fd);
 }

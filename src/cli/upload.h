@@ -22,7 +22,7 @@ struct agx_upload {
     struct agx_progress *progress; /* has begun */
     int signal_fd;                 /* -1 before the beginning */
     int signal;                    /* the received signal; 0: none */
-    struct agx_rpc_reply *reply;   /* NULL: not begun */
+    struct agx_grpc_reply *reply;  /* NULL: not begun */
     struct agx_buf message;        /* of one piece */
     uint64_t sent;
 };

@@ -17,8 +17,8 @@ static int64_t left_ns(const struct agx_wait *w, const struct agx_progress *p)
     return passed < (uint64_t)w->timeout_ns ? w->timeout_ns - (int64_t)passed : 0;
 }
 
-static int start(struct agx_ctl *ctl, const struct agx_wait *w, const struct agx_progress *p,
-                 struct agx_rpc_reply **ret_reply, struct agx_error **err)
+static int wait_start(struct agx_ctl *ctl, const struct agx_wait *w, const struct agx_progress *p,
+                      struct agx_grpc_reply **ret_reply, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     const struct agx_wait_request q = {
@@ -44,13 +44,13 @@ static int too_late(const struct agx_wait *w, const struct agx_sandbox_view *v,
 
 /* Watches the pulls of its images, to show them. NULL: they cannot be shown; the wait works without
  * them. */
-static struct agx_rpc_reply *watch_pulls(struct agx_ctl *ctl, const struct agx_wait *w,
-                                         const struct agx_progress *p)
+static struct agx_grpc_reply *watch_pulls(struct agx_ctl *ctl, const struct agx_wait *w,
+                                          const struct agx_progress *p)
 {
     _cleanup_buf_ struct agx_buf request = AGX_BUF_INIT(AGX_GRPC_MESSAGE_MAX);
     char *id = (char *)w->id;
     const struct agx_watch_request q = { .from_now = true, .sandbox_ids = { &id, 1 } };
-    struct agx_rpc_reply *reply = NULL;
+    struct agx_grpc_reply *reply = NULL;
 
     if (w->pulls && p->live && agx_watch_request_encode(&request, &q) == 0)
         (void)!agx_ctl_start(ctl, AGX_METHOD_WATCH_EVENTS, &request, &reply, NULL);
@@ -71,15 +71,15 @@ static void note_pull(struct agx_progress *p, struct agx_str message)
 }
 
 /* On each tick: reads the progress of pulls. Closes a stream that ended. */
-static void tick(struct agx_progress *p, struct agx_rpc_reply **pulls)
+static void tick(struct agx_progress *p, struct agx_grpc_reply **pulls)
 {
     struct agx_str message;
     int r = 0;
 
-    while (*pulls && (r = agx_rpc_reply_next(*pulls, 0, &message, NULL)) == 1)
+    while (*pulls && (r = agx_grpc_reply_next(*pulls, 0, &message, NULL)) == 1)
         note_pull(p, message);
     if (r <= 0)
-        *pulls = agx_rpc_reply_close(*pulls);
+        *pulls = agx_grpc_reply_close(*pulls);
     agx_progress_tick(p);
 }
 
@@ -87,24 +87,24 @@ static void tick(struct agx_progress *p, struct agx_rpc_reply **pulls)
 static int try(struct agx_ctl *ctl, const struct agx_wait *w, struct agx_progress *p,
                struct agx_sandbox_view *ret_view, struct agx_error **err)
 {
-    struct agx_rpc_reply *reply = NULL, *pulls = NULL;
+    struct agx_grpc_reply *reply = NULL, *pulls = NULL;
     struct agx_str message;
     bool timed_out = false;
-    int r = start(ctl, w, p, &reply, err);
+    int r = wait_start(ctl, w, p, &reply, err);
 
     if (r == 0)
         pulls = watch_pulls(ctl, w, p);
-    while (r >= 0 && (r = agx_rpc_reply_next(reply, agx_progress_wait_ms(p), &message, err)) ==
-                         AGX_RPC_NOTHING_YET)
+    while (r >= 0 && (r = agx_grpc_reply_next(reply, agx_progress_wait_ms(p), &message, err)) ==
+                         AGX_GRPC_NOTHING_YET)
         tick(p, &pulls);
-    (void)agx_rpc_reply_close(pulls);
+    (void)agx_grpc_reply_close(pulls);
     if (r == 0)
         r = agx_error_set(err, AGX_INTERNAL, "the daemon ended the wait without an answer");
     if (r > 0)
         r = agx_sandbox_view_decode(ret_view, message, &timed_out, err);
     else if (reply)
-        r = agx_ctl_explain(ctl, r, agx_rpc_reply_peek_details(reply), err);
-    (void)agx_rpc_reply_close(reply);
+        r = agx_ctl_explain(ctl, r, agx_grpc_reply_peek_details(reply), err);
+    (void)agx_grpc_reply_close(reply);
     if (r == 0 && timed_out) {
         r = too_late(w, ret_view, err);
         agx_sandbox_view_done(ret_view);

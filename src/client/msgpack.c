@@ -117,7 +117,7 @@ void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t len)
 }
 
 /* 0, or the writer's first error. */
-static int check(struct agx_writer *w, struct agx_error **err)
+static int msgpack_check(struct agx_writer *w, struct agx_error **err)
 {
     if (!w)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "msgpack: no memory for a writer");
@@ -128,7 +128,7 @@ static int check(struct agx_writer *w, struct agx_error **err)
 
 int agx_writer_json(struct agx_writer *w, const char *json, size_t len, struct agx_error **err)
 {
-    int r = check(w, err);
+    int r = msgpack_check(w, err);
 
     return r < 0 ? r : agx_mp_from_json(&w->buf, agx_str_bytes(json, len), AGX_DEPTH_MAX, err);
 }
@@ -136,7 +136,7 @@ int agx_writer_json(struct agx_writer *w, const char *json, size_t len, struct a
 int agx_writer_bytes(struct agx_writer *w, const void **ret_bytes, size_t *ret_len,
                      struct agx_error **err)
 {
-    int r = check(w, err);
+    int r = msgpack_check(w, err);
 
     if (r < 0)
         return r;

@@ -90,7 +90,7 @@ static struct agx_error *read_error(const struct agx_call *call, struct agx_str 
     return err;
 }
 
-static void malformed(struct agx_session *s, const char *what)
+static void session_event_malformed(struct agx_session *s, const char *what)
 {
     if (!s->fault)
         (void)agx_error_set(&s->fault, AGX_INTERNAL, "the server sent %s", what);
@@ -137,18 +137,18 @@ static void on_numbered(struct agx_session *s, struct agx_call *call, enum agx_r
     enum agx_flow_event e = agx_flow_meaning(call->flow.kind, ev);
 
     if ((e == AGX_FLOW_ITEM || e == AGX_FLOW_RESULT) && m->value.len == 0) {
-        malformed(s, "a value event without a value");
+        session_event_malformed(s, "a value event without a value");
         return;
     }
     if (e == AGX_FLOW_ERROR && !(error = m->error.len > 0 ? read_error(call, m->error) : NULL)) {
-        malformed(s, "an error event without a proper error");
+        session_event_malformed(s, "an error event without a proper error");
         return;
     }
     e = agx_remote_flow_event(&call->flow, ev, m->seq, m->value.len);
     if (e == AGX_FLOW_NOTHING)
         return;
     if (agx_flow_fault(e)) {
-        malformed(s, agx_flow_fault(e));
+        session_event_malformed(s, agx_flow_fault(e));
         return;
     }
     note_event(s, call, m->value.len);
@@ -164,7 +164,7 @@ static void on_credit(struct agx_call *call, const struct agx_remote_message *m)
     bool could = agx_session_can_send(call);
 
     if (!m->has_totals) {
-        malformed(call->session, "a credit without its totals");
+        session_event_malformed(call->session, "a credit without its totals");
         return;
     }
     agx_buf_done(&call->request);
@@ -186,7 +186,7 @@ void agx_session_event(struct agx_session *s, struct agx_str name, struct agx_st
         return;
     }
     if (agx_remote_message_read(payload, &m, NULL) < 0) {
-        malformed(s, "an event that is malformed");
+        session_event_malformed(s, "an event that is malformed");
         return;
     }
     call = m.call_id.len > 0 ? agx_map_get(&s->by_id, m.call_id) : NULL;

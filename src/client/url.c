@@ -4,7 +4,7 @@
 #include "base/banned.h"
 #include "base/str.h"
 
-static int bad(struct agx_error **err, const char *text, const char *why)
+static int url_bad(struct agx_error **err, const char *text, const char *why)
 {
     return agx_error_set(err, AGX_INVALID_ARGUMENT,
                          "address '%s': %s; write unix:///path or http://host:port", text, why);
@@ -56,11 +56,11 @@ static int parse_http(const char *text, struct agx_str rest, struct agx_url *ret
 
     rest = agx_str_skip(rest, authority.len);
     if (rest.len > 1)
-        return bad(err, text, "a path has no meaning here");
+        return url_bad(err, text, "a path has no meaning here");
     if (!split_authority(authority, &host, &port) || !is_host(host))
-        return bad(err, text, "the host is invalid");
+        return url_bad(err, text, "the host is invalid");
     if (!agx_parse_u64(port, 65535, &number) || number == 0)
-        return bad(err, text, "the port is invalid");
+        return url_bad(err, text, "the port is invalid");
     ret->host = agx_str_dup(host);
     ret->port = agx_str_dup(port);
     ret->authority = agx_str_dup(authority);
@@ -85,7 +85,7 @@ int agx_url_parse(const char *text, struct agx_url *ret, struct agx_error **err)
                           "a client in another language",
                           text);
     } else {
-        r = bad(err, text ? text : "", "unknown kind of address");
+        r = url_bad(err, text ? text : "", "unknown kind of address");
     }
     if (r < 0)
         agx_url_done(&u);

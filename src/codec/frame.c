@@ -27,7 +27,7 @@ void agx_frame_decoder_done(struct agx_frame_decoder *d)
         agx_buf_done(&d->held);
 }
 
-static struct agx_str take(struct agx_str *in, size_t n)
+static struct agx_str frame_take(struct agx_str *in, size_t n)
 {
     struct agx_str head = { in->ptr, AGX_MIN(n, in->len) };
 
@@ -38,7 +38,7 @@ static struct agx_str take(struct agx_str *in, size_t n)
 /* True when the prefix is whole. */
 static bool gather_prefix(struct agx_frame_decoder *d, struct agx_str *in)
 {
-    struct agx_str part = take(in, AGX_FRAME_PREFIX_SIZE - d->prefix_len);
+    struct agx_str part = frame_take(in, AGX_FRAME_PREFIX_SIZE - d->prefix_len);
 
     if (part.len > 0)
         memcpy(d->prefix + d->prefix_len, part.ptr, part.len);
@@ -92,7 +92,7 @@ int agx_frame_decoder_next(struct agx_frame_decoder *d, struct agx_str *in,
     if (want == 0) {
         *ret_frame = (struct agx_str){ empty_map, 1 };
     } else if (d->held.len == 0 && in->len >= want && !d->no_memory) {
-        *ret_frame = take(in, want);
+        *ret_frame = frame_take(in, want);
     } else {
         int r = gather_frame(d, in, want, err);
 

@@ -26,7 +26,7 @@ void agx_grpc_decoder_done(struct agx_grpc_decoder *d)
         agx_buf_done(&d->held);
 }
 
-static struct agx_str take(struct agx_str *in, size_t n)
+static struct agx_str grpc_frame_take(struct agx_str *in, size_t n)
 {
     struct agx_str head = { in->ptr, AGX_MIN(n, in->len) };
 
@@ -37,7 +37,7 @@ static struct agx_str take(struct agx_str *in, size_t n)
 /* True when the prefix is whole. */
 static bool gather_prefix(struct agx_grpc_decoder *d, struct agx_str *in)
 {
-    struct agx_str part = take(in, AGX_GRPC_PREFIX_SIZE - d->prefix_len);
+    struct agx_str part = grpc_frame_take(in, AGX_GRPC_PREFIX_SIZE - d->prefix_len);
 
     if (part.len > 0)
         memcpy(d->prefix + d->prefix_len, part.ptr, part.len);
@@ -72,7 +72,7 @@ static int check_prefix(const struct agx_grpc_decoder *d, struct agx_error **err
 static int gather_message(struct agx_grpc_decoder *d, struct agx_str *in, size_t want,
                           struct agx_error **err)
 {
-    struct agx_str part = take(in, want - d->held.len);
+    struct agx_str part = grpc_frame_take(in, want - d->held.len);
 
     if (d->no_memory || agx_buf_append(&d->held, part) < 0) {
         d->no_memory = true;
@@ -97,7 +97,7 @@ int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
         return r;
     want = announced_len(d);
     if (d->held.len == 0 && in->len >= want && !d->no_memory) {
-        *ret_message = take(in, want);
+        *ret_message = grpc_frame_take(in, want);
     } else {
         r = gather_message(d, in, want, err);
         if (r <= 0)

@@ -39,7 +39,7 @@ static const struct agx_init_field fields[KINDS][FIELDS_MAX] = {
 };
 
 /* What no type says. */
-static int check(const struct agx_init_msg *m, struct agx_error **err)
+static int initproto_check(const struct agx_init_msg *m, struct agx_error **err)
 {
     struct agx_init_list env = m->env;
     const char *word;
@@ -72,7 +72,7 @@ int agx_init_decode(struct agx_str packet, struct agx_init_msg *ret, struct agx_
         return agx_init_malformed(err, "no such kind");
     ret->kind = (enum agx_init_kind)kind;
     r = agx_init_fields_take(in, fields[kind], ret, err);
-    return r < 0 ? r : check(ret, err);
+    return r < 0 ? r : initproto_check(ret, err);
 }
 
 const char *agx_init_list_next(struct agx_init_list *l)

@@ -32,7 +32,7 @@ static uint64_t load_u64(const char *p)
     return le64toh(le);
 }
 
-static bool take(struct agx_str *in, size_t n, const char **ret)
+static bool initproto_fields_take(struct agx_str *in, size_t n, const char **ret)
 {
     if (in->len < n)
         return false;
@@ -45,7 +45,7 @@ static bool take_u32(struct agx_str *in, uint32_t *ret)
 {
     const char *p;
 
-    if (!take(in, 4, &p))
+    if (!initproto_fields_take(in, 4, &p))
         return false;
     *ret = load_u32(p);
     return true;
@@ -55,7 +55,7 @@ static bool take_u64(struct agx_str *in, uint64_t *ret)
 {
     const char *p;
 
-    if (!take(in, 8, &p))
+    if (!initproto_fields_take(in, 8, &p))
         return false;
     *ret = load_u64(p);
     return true;
@@ -65,7 +65,7 @@ static bool take_data(struct agx_str *in, struct agx_str *ret)
 {
     uint32_t len;
 
-    if (!take_u32(in, &len) || !take(in, len, &ret->ptr))
+    if (!take_u32(in, &len) || !initproto_fields_take(in, len, &ret->ptr))
         return false;
     ret->len = len;
     return true;
@@ -76,7 +76,7 @@ static bool take_text(struct agx_str *in, struct agx_str *ret)
 {
     const char *end;
 
-    return take_data(in, ret) && take(in, 1, &end) && *end == '\0' &&
+    return take_data(in, ret) && initproto_fields_take(in, 1, &end) && *end == '\0' &&
            memchr(ret->ptr, '\0', ret->len) == NULL;
 }
 
@@ -94,11 +94,12 @@ static bool take_one(struct agx_str *in, enum agx_init_type type)
     case AGX_FIELD_WORDS:
         return take_text(in, &text);
     case AGX_FIELD_LIMITS:
-        return take(in, AGX_INIT_RLIMIT_SIZE, &p);
+        return initproto_fields_take(in, AGX_INIT_RLIMIT_SIZE, &p);
     case AGX_FIELD_NUMBERS:
-        return take(in, 4, &p);
+        return initproto_fields_take(in, 4, &p);
     default:
-        return take(in, 4, &p) && take_text(in, &text) && take_text(in, &text) && take(in, 4, &p);
+        return initproto_fields_take(in, 4, &p) && take_text(in, &text) && take_text(in, &text) &&
+               initproto_fields_take(in, 4, &p);
     }
 }
 
@@ -171,7 +172,7 @@ int agx_init_head_take(struct agx_str packet, struct agx_str *ret_in, unsigned *
                              "a packet of init has %zu bytes, the limit is %zu", packet.len,
                              AGX_INIT_PACKET_MAX);
     *ret_in = packet;
-    if (!take(ret_in, HEAD, &head) || head[0] != 'A' || head[1] != 'X')
+    if (!initproto_fields_take(ret_in, HEAD, &head) || head[0] != 'A' || head[1] != 'X')
         return agx_init_malformed(err, "no such protocol");
     if (head[2] != AGX_INIT_VERSION)
         return agx_init_malformed(err, "another version of the protocol");
@@ -191,7 +192,7 @@ int agx_init_fields_take(struct agx_str in, const struct agx_init_field *row, vo
     return in.len > 0 ? agx_init_malformed(err, "bytes behind its end") : 0;
 }
 
-static void put(struct agx_init_out *o, const void *bytes, size_t n)
+static void initproto_fields_put(struct agx_init_out *o, const void *bytes, size_t n)
 {
     if (n > 0 && n <= o->size && o->len <= o->size - n)
         memcpy(o->at + o->len, bytes, n);
@@ -202,32 +203,32 @@ void agx_init_u32_put(struct agx_init_out *o, uint32_t v)
 {
     uint32_t le = htole32(v);
 
-    put(o, &le, sizeof(le));
+    initproto_fields_put(o, &le, sizeof(le));
 }
 
 void agx_init_u64_put(struct agx_init_out *o, uint64_t v)
 {
     uint64_t le = htole64(v);
 
-    put(o, &le, sizeof(le));
+    initproto_fields_put(o, &le, sizeof(le));
 }
 
 static void put_data(struct agx_init_out *o, struct agx_str data)
 {
     agx_init_u32_put(o, (uint32_t)data.len);
-    put(o, data.ptr, data.len);
+    initproto_fields_put(o, data.ptr, data.len);
 }
 
 void agx_init_text_put(struct agx_init_out *o, struct agx_str text)
 {
     put_data(o, text);
-    put(o, "", 1);
+    initproto_fields_put(o, "", 1);
 }
 
 static void put_list(struct agx_init_out *o, const struct agx_init_list *l)
 {
     agx_init_u32_put(o, l->count);
-    put(o, l->bytes.ptr, l->bytes.len);
+    initproto_fields_put(o, l->bytes.ptr, l->bytes.len);
 }
 
 static void put_field(struct agx_init_out *o, enum agx_init_type type, const void *from)
@@ -262,7 +263,7 @@ void agx_init_packet_put(struct agx_init_out *o, unsigned kind, const struct agx
 {
     const uint8_t head[HEAD] = { 'A', 'X', AGX_INIT_VERSION, (uint8_t)kind };
 
-    put(o, head, HEAD);
+    initproto_fields_put(o, head, HEAD);
     for (const struct agx_init_field *f = row; f->type != AGX_FIELD_END; f++)
         put_field(o, f->type, (const char *)from + f->at);
 }

@@ -52,7 +52,7 @@ static const char *const stages[AGX_STAGE_END] = {
     [AGX_STAGE_CGROUP] = "enter the cgroup",
     [AGX_STAGE_SOURCE] = "open",
     [AGX_STAGE_IDMAP] = "map the ids of",
-    [AGX_STAGE_NEST] = "enter the namespaces of the sandbox",
+    [AGX_STAGE_NSSET] = "enter the namespaces of the sandbox",
     [AGX_STAGE_SETTING] = "set",
     [AGX_STAGE_CLONE] = "start PID 1 of the sandbox",
     [AGX_STAGE_IDENTITY] = "become root of the sandbox",
@@ -106,7 +106,7 @@ static bool is_env(struct agx_init_list env)
 }
 
 /* What no type says. */
-static int check(const struct agx_plan *p, struct agx_error **err)
+static int initproto_plan_check(const struct agx_plan *p, struct agx_error **err)
 {
     int32_t oom = (int32_t)p->oom_score_adj;
 
@@ -141,7 +141,7 @@ int agx_plan_decode(struct agx_str packet, struct agx_plan *ret, struct agx_erro
     if (kind != PLAN_KIND)
         return agx_init_malformed(err, "it is no plan");
     r = agx_init_fields_take(in, plan_fields, ret, err);
-    return r < 0 ? r : check(ret, err);
+    return r < 0 ? r : initproto_plan_check(ret, err);
 }
 
 size_t agx_plan_encode(const struct agx_plan *p, uint8_t *out, size_t size)

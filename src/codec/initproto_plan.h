@@ -1,5 +1,5 @@
 /*
- * initproto_plan.h: what the daemon hands to `agentix-init --nests` and `--plan`, and what they
+ * initproto_plan.h: what the daemon hands to `agentix-init --nssets` and `--plan`, and what they
  * answer. docs/design/init.md
  *
  * A plan is all that makes a sandbox, as data: a sealed memfd that holds one packet in the manner
@@ -10,10 +10,10 @@
  *
  *     --gate FD PROGRAM...           nothing; GO, and it becomes the program.
  *     --hold FD                      MADE {pid} by an ordinary user's process in a user namespace
- * of its own. Its ids are mapped, GO; READY in mount and network namespaces too. It closes the
- * socket and stays.
- *     --nests FD [NAME=VALUE...]     After each GO a nest: MADE {pid}, of a process of its own, and
- *                                    three descriptors: user namespace, network namespace, a
+ *                                    of its own. Its ids are mapped, GO; READY in mount and network
+ *                                    namespaces too. It closes the socket and stays.
+ *     --nssets FD [NAME=VALUE...]    After each GO an nsset: MADE {pid}, of a process of its own,
+ *                                    and three descriptors: user namespace, network namespace, a
  *                                    NETLINK_ROUTE socket in it. The daemon writes the id maps of
  *                                    that process and answers GO; then the settings (below
  *                                    /proc/sys/, "net/ipv6/conf/all/disable_ipv6=1") are written,
@@ -47,7 +47,7 @@
     F(KEEP_HOME)    /* HOME of `env` counts; else it is that of the user */                        \
     F(CGROUP2)      /* /sys/fs/cgroup shows its own cgroup, read-only (host has v2) */             \
     F(LIST_USER)    /* /etc/passwd and /etc/group get lines for root and `user` */                 \
-    F(SHIFTED)      /* layers have the nest's ids on disk: nothing is mapped */
+    F(SHIFTED)      /* layers have the nsset's ids on disk: nothing is mapped */
 
 /* Flags of a mount, likewise. */
 #define AGX_PLAN_MOUNT_FLAGS(F)                                                                    \
@@ -80,13 +80,13 @@ struct agx_plan_mount {
 struct agx_plan {
     uint32_t flags;
     uint32_t report_fd;
-    uint32_t user_fd, net_fd;       /* the nest: namespaces whose ids are mapped */
+    uint32_t user_fd, net_fd;       /* the nsset: namespaces whose ids are mapped */
     uint32_t cgroup_fd;             /* v2: the directory; or AGX_PLAN_NO_FD */
     struct agx_init_list tasks_fds; /* v1: `tasks` of each controller, for writing */
 
     struct agx_init_list layers; /* words: directories, the uppermost first; idmapped. May be 0 */
     struct agx_str writable;     /* a directory that holds `upper` and `work`; all three belong to
-                                    root of the sandbox (the first id of the nest) */
+                                    root of the sandbox (the first id of the nsset) */
     struct agx_str devices;      /* what agx_devices_open() made: /dev */
     uint64_t shm_bytes;
     struct agx_init_list mounts; /* in this order, over the image, /proc, /sys and /dev */
@@ -119,7 +119,7 @@ enum agx_plan_kind {
     AGX_PLAN_READY,
     AGX_PLAN_RUNNING,
     AGX_PLAN_FAILED, /* stage, sys_errno, what */
-    AGX_PLAN_GO,     /* to init: make a nest; its maps are written; what was copied is there */
+    AGX_PLAN_GO,     /* to init: make an nsset; its maps are written; what was copied is there */
 };
 
 /* Where it failed; agx_plan_failed() says it in words. */
@@ -128,7 +128,7 @@ enum agx_plan_stage {
     AGX_STAGE_CGROUP,
     AGX_STAGE_SOURCE,
     AGX_STAGE_IDMAP,
-    AGX_STAGE_NEST,
+    AGX_STAGE_NSSET,
     AGX_STAGE_SETTING,
     AGX_STAGE_CLONE,
     AGX_STAGE_IDENTITY,

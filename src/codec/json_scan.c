@@ -30,7 +30,8 @@ void agx_json_scan_init(struct agx_json_scan *s, struct agx_str text, unsigned d
     };
 }
 
-static int malformed(const struct agx_json_scan *s, const char *what, struct agx_error **err)
+static int json_scan_malformed(const struct agx_json_scan *s, const char *what,
+                               struct agx_error **err)
 {
     if (s->at >= s->text.len)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "malformed JSON: %s at its end", what);
@@ -58,8 +59,8 @@ static bool inside_object(const struct agx_json_scan *s)
 }
 
 /* Takes the `n` bytes at `at` as a token of that kind. */
-static int take(struct agx_json_scan *s, enum agx_json_kind kind, size_t n,
-                struct agx_json_token *ret)
+static int json_scan_take(struct agx_json_scan *s, enum agx_json_kind kind, size_t n,
+                          struct agx_json_token *ret)
 {
     *ret = (struct agx_json_token){ .kind = kind, .raw = { s->text.ptr + s->at, n } };
     s->at += n;
@@ -80,7 +81,7 @@ static int open_container(struct agx_json_scan *s, bool object, struct agx_json_
     else
         s->in_object[s->depth / 64] &= ~bit;
     s->depth++;
-    (void)take(s, object ? AGX_JSON_OBJECT : AGX_JSON_ARRAY, 1, ret);
+    (void)json_scan_take(s, object ? AGX_JSON_OBJECT : AGX_JSON_ARRAY, 1, ret);
     s->expect = object ? FIRST_KEY : FIRST_VALUE;
     return 0;
 }
@@ -90,7 +91,7 @@ static int close_container(struct agx_json_scan *s, struct agx_json_token *ret)
     enum agx_json_kind kind = inside_object(s) ? AGX_JSON_OBJECT_END : AGX_JSON_ARRAY_END;
 
     s->depth--;
-    return take(s, kind, 1, ret);
+    return json_scan_take(s, kind, 1, ret);
 }
 
 static int scan_string(struct agx_json_scan *s, enum agx_json_kind kind, struct agx_json_token *ret,
@@ -106,17 +107,17 @@ static int scan_string(struct agx_json_scan *s, enum agx_json_kind kind, struct 
         unsigned char b;
 
         if (s->at >= s->text.len)
-            return malformed(s, "unfinished string", err);
+            return json_scan_malformed(s, "unfinished string", err);
         b = (unsigned char)s->text.ptr[s->at];
         if (b == '"')
             break;
         if (b < 0x20)
-            return malformed(s, "control character in a string", err);
+            return json_scan_malformed(s, "control character in a string", err);
         if (b == '\\') {
             escaped = true;
             n = agx_json_text_escape(agx_str_skip(s->text, s->at), &c);
             if (n == 0)
-                return malformed(s, "bad escape", err);
+                return json_scan_malformed(s, "bad escape", err);
         }
         high |= b;
         s->at += n;
@@ -124,7 +125,7 @@ static int scan_string(struct agx_json_scan *s, enum agx_json_kind kind, struct 
     *ret = (struct agx_json_token){ kind, escaped, { s->text.ptr + start, s->at + 1 - start } };
     if (high & 0x80 && !agx_utf8_valid(ret->raw)) {
         s->at = start;
-        return malformed(s, "string that is no UTF-8", err);
+        return json_scan_malformed(s, "string that is no UTF-8", err);
     }
     s->at++;
     s->expect = AFTER;
@@ -150,12 +151,12 @@ static int scan_number(struct agx_json_scan *s, struct agx_json_token *ret, stru
         i++;
     n = digits(s, i);
     if (n == 0 || (n > 1 && p[i] == '0'))
-        return malformed(s, "bad number", err);
+        return json_scan_malformed(s, "bad number", err);
     i += n;
     if (i < end && p[i] == '.') {
         n = digits(s, ++i);
         if (n == 0)
-            return malformed(s, "bad number", err);
+            return json_scan_malformed(s, "bad number", err);
         i += n;
     }
     if (i < end && (p[i] == 'e' || p[i] == 'E')) {
@@ -164,10 +165,10 @@ static int scan_number(struct agx_json_scan *s, struct agx_json_token *ret, stru
             i++;
         n = digits(s, i);
         if (n == 0)
-            return malformed(s, "bad number", err);
+            return json_scan_malformed(s, "bad number", err);
         i += n;
     }
-    return take(s, AGX_JSON_NUMBER, i - s->at, ret);
+    return json_scan_take(s, AGX_JSON_NUMBER, i - s->at, ret);
 }
 
 static int scan_word(struct agx_json_scan *s, struct agx_json_token *ret, struct agx_error **err)
@@ -183,9 +184,9 @@ static int scan_word(struct agx_json_scan *s, struct agx_json_token *ret, struct
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(words); i++) {
         if (agx_str_starts(agx_str_skip(s->text, s->at), words[i].word))
-            return take(s, words[i].kind, words[i].word.len, ret);
+            return json_scan_take(s, words[i].kind, words[i].word.len, ret);
     }
-    return malformed(s, "value expected", err);
+    return json_scan_malformed(s, "value expected", err);
 }
 
 static int scan_any_value(struct agx_json_scan *s, int c, struct agx_json_token *ret,
@@ -206,12 +207,12 @@ static int scan_key(struct agx_json_scan *s, int c, struct agx_json_token *ret,
     int r;
 
     if (c != '"')
-        return malformed(s, "key expected", err);
+        return json_scan_malformed(s, "key expected", err);
     r = scan_string(s, AGX_JSON_KEY, ret, err);
     if (r < 0)
         return r;
     if (peek(s) != ':')
-        return malformed(s, "':' expected", err);
+        return json_scan_malformed(s, "':' expected", err);
     s->at++;
     s->expect = VALUE;
     return 0;
@@ -233,11 +234,12 @@ int agx_json_scan_next(struct agx_json_scan *s, struct agx_json_token *ret, stru
 
     if (s->expect == AFTER) {
         if (s->depth == 0)
-            return c < 0 ? take(s, AGX_JSON_END, 0, ret) : malformed(s, "more than one value", err);
+            return c < 0 ? json_scan_take(s, AGX_JSON_END, 0, ret)
+                         : json_scan_malformed(s, "more than one value", err);
         if (c == (inside_object(s) ? '}' : ']'))
             return close_container(s, ret);
         if (!take_comma(s, c))
-            return malformed(s, "',' or the end of the container expected", err);
+            return json_scan_malformed(s, "',' or the end of the container expected", err);
         c = peek(s);
     } else if ((s->expect == FIRST_VALUE && c == ']') || (s->expect == FIRST_KEY && c == '}')) {
         return close_container(s, ret);

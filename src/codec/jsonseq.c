@@ -25,7 +25,7 @@ static bool is_blank(char c)
 }
 
 /* One byte of an object; true when it is the last. */
-static bool step(struct agx_jsonseq *q, char c)
+static bool jsonseq_step(struct agx_jsonseq *q, char c)
 {
     if (q->escaped) {
         q->escaped = false;
@@ -42,7 +42,7 @@ static bool step(struct agx_jsonseq *q, char c)
     return false;
 }
 
-static int fail(struct agx_jsonseq *q, enum agx_code code, struct agx_error **err)
+static int jsonseq_fail(struct agx_jsonseq *q, enum agx_code code, struct agx_error **err)
 {
     q->failed = true;
     if (code == AGX_INVALID_ARGUMENT)
@@ -60,17 +60,17 @@ int agx_jsonseq_next(struct agx_jsonseq *q, struct agx_str *in, struct agx_str *
         agx_buf_clear(&q->held);
     q->given = false;
     if (q->failed)
-        return fail(q, AGX_INVALID_ARGUMENT, err);
+        return jsonseq_fail(q, AGX_INVALID_ARGUMENT, err);
     while (q->depth == 0 && in->len > 0 && is_blank(in->ptr[0]))
         *in = agx_str_skip(*in, 1);
     if (in->len == 0)
         return 0;
     if (q->depth == 0 && in->ptr[0] != '{')
-        return fail(q, AGX_INVALID_ARGUMENT, err);
+        return jsonseq_fail(q, AGX_INVALID_ARGUMENT, err);
     while (n < in->len && !whole)
-        whole = step(q, in->ptr[n++]);
+        whole = jsonseq_step(q, in->ptr[n++]);
     if (n > q->held.max - q->held.len)
-        return fail(q, AGX_RESOURCE_EXHAUSTED, err);
+        return jsonseq_fail(q, AGX_RESOURCE_EXHAUSTED, err);
     *ret_object = (struct agx_str){ in->ptr, n };
     *in = agx_str_skip(*in, n);
     if (whole && q->held.len == 0)

@@ -10,7 +10,7 @@
 #include "base/banned.h"
 
 enum {
-    TEXT_SHOWN = 64,       /* bytes of a refused header in its message */
+    TEXT_QUOTED_MAX = 64,  /* bytes of a refused header in its message */
     SHAPE_NUMBER_MAX = 21, /* a comma and 20 digits */
     UCS4 = 4,              /* bytes of one character of numpy's text */
     DATETIME_SIZE = 8,
@@ -19,7 +19,7 @@ enum {
 
 #define FAIL(err, what, text)                                                                      \
     agx_error_set(err, AGX_INVALID_ARGUMENT, "ndarray: " what " '%.*s'",                           \
-                  (int)AGX_MIN((text).len, (size_t)TEXT_SHOWN), (text).ptr)
+                  (int)AGX_MIN((text).len, (size_t)TEXT_QUOTED_MAX), (text).ptr)
 
 /* Sizes that numbers of each kind can have, one bit for each power of two: bit 3 is 8 bytes. */
 static unsigned number_sizes(char kind)

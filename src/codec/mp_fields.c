@@ -6,14 +6,14 @@
 
 #include "base/banned.h"
 
-enum { NAME_SHOWN = 64 }; /* bytes of a field's name in a message */
+enum { NAME_QUOTED_MAX = 64 }; /* bytes of a field's name in a message */
 
 /*
  * The table is searched from where the last field was found: peers send their fields in one order,
  * so that with a table in that order nearly every first comparison is the right one.
  */
-static struct agx_mp_field *find(struct agx_mp_field *fields, size_t n, size_t from,
-                                 struct agx_str name)
+static struct agx_mp_field *mp_fields_find(struct agx_mp_field *fields, size_t n, size_t from,
+                                           struct agx_str name)
 {
     for (size_t k = 0, i = from; k < n; k++, i++) {
         if (i >= n)
@@ -75,7 +75,7 @@ static void take_value(struct scan *s, struct agx_mp_field *f, size_t offset,
     } else if (s->refused == 0) {
         s->refused = agx_error_set(&s->error, AGX_INVALID_ARGUMENT,
                                    "msgpack: at offset %zu: field '%.*s' (%s) %s", offset,
-                                   (int)AGX_MIN(f->name.len, (size_t)NAME_SHOWN), f->name.ptr,
+                                   (int)AGX_MIN(f->name.len, (size_t)NAME_QUOTED_MAX), f->name.ptr,
                                    agx_mp_type_name(value->type), wrong);
     }
 }
@@ -107,7 +107,7 @@ static int read_pair(struct scan *s, struct agx_error **err)
 
     if (k < 0)
         return k;
-    f = find(s->fields, s->n, s->from, name);
+    f = mp_fields_find(s->fields, s->n, s->from, name);
     if (!f)
         return agx_mp_skip(&s->r, err);
     s->from = (size_t)(f - s->fields) + 1;

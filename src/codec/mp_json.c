@@ -16,7 +16,7 @@ static int no_room(struct agx_error **err)
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "json: no room for the text of a value");
 }
 
-static int put(struct agx_buf *out, struct agx_str s)
+static int mp_json_put(struct agx_buf *out, struct agx_str s)
 {
     return agx_buf_append(out, s);
 }
@@ -33,7 +33,7 @@ static int put_base64(struct agx_buf *out, struct agx_str bytes)
 
 static int put_bytes(struct agx_buf *out, struct agx_str bytes)
 {
-    int r = put(out, AGX_STR("{\"$bytes\":"));
+    int r = mp_json_put(out, AGX_STR("{\"$bytes\":"));
 
     if (r == 0)
         r = put_base64(out, bytes);
@@ -47,9 +47,10 @@ static int put_float(struct agx_buf *out, double f)
     double again = 0;
 
     if (isnan(f))
-        return put(out, AGX_STR("{\"$float\":\"nan\"}"));
+        return mp_json_put(out, AGX_STR("{\"$float\":\"nan\"}"));
     if (isinf(f))
-        return put(out, f > 0 ? AGX_STR("{\"$float\":\"inf\"}") : AGX_STR("{\"$float\":\"-inf\"}"));
+        return mp_json_put(out, f > 0 ? AGX_STR("{\"$float\":\"inf\"}")
+                                      : AGX_STR("{\"$float\":\"-inf\"}"));
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(text, sizeof(text), "%.*g", digits, f);
         if (agx_parse_double(agx_str_from(text), &again) && again == f)
@@ -69,11 +70,11 @@ static int put_ndarray(struct agx_buf *out, struct agx_str payload, struct agx_e
     for (unsigned i = 0; r == 0 && i < a.ndim; i++)
         r = agx_buf_printf(out, "%s%" PRIu64, i > 0 ? "," : "", a.shape[i]);
     if (r == 0)
-        r = put(out, AGX_STR("],\"data\":"));
+        r = mp_json_put(out, AGX_STR("],\"data\":"));
     if (r == 0)
         r = put_base64(out, a.data);
     if (r == 0)
-        r = put(out, AGX_STR("}}"));
+        r = mp_json_put(out, AGX_STR("}}"));
     return r < 0 ? no_room(err) : 0;
 }
 
@@ -84,9 +85,9 @@ static int put_scalar(struct agx_buf *out, const struct agx_mp_token *t)
 
     switch (t->type) {
     case AGX_MP_NIL:
-        return put(out, AGX_STR("null"));
+        return mp_json_put(out, AGX_STR("null"));
     case AGX_MP_BOOL:
-        return put(out, t->boolean ? AGX_STR("true") : AGX_STR("false"));
+        return mp_json_put(out, t->boolean ? AGX_STR("true") : AGX_STR("false"));
     case AGX_MP_UINT:
         return agx_buf_printf(out, "%" PRIu64, t->u);
     case AGX_MP_INT:
@@ -102,7 +103,7 @@ static int put_scalar(struct agx_buf *out, const struct agx_mp_token *t)
         r = agx_buf_printf(out, "{\"$ext\":[%d,", t->ext_type);
         if (r == 0)
             r = put_base64(out, t->bytes);
-        return r < 0 ? r : put(out, AGX_STR("]}"));
+        return r < 0 ? r : mp_json_put(out, AGX_STR("]}"));
     }
 }
 

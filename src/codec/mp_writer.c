@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-static int append(void *user, const char *bytes, size_t len)
+static int mp_writer_append(void *user, const char *bytes, size_t len)
 {
     struct agx_mp_writer *w = user;
 
@@ -24,7 +24,7 @@ static int append(void *user, const char *bytes, size_t len)
 
 static inline msgpack_packer packer(struct agx_mp_writer *w)
 {
-    return (msgpack_packer){ .data = w, .callback = append };
+    return (msgpack_packer){ .data = w, .callback = mp_writer_append };
 }
 
 /* False, and the writer has failed, when msgpack has no form for that many bytes or elements. */
@@ -102,7 +102,7 @@ void agx_mp_write_str(struct agx_mp_writer *w, struct agx_str text)
     if (!fits(w, text.len))
         return;
     (void)msgpack_pack_str(&pk, text.len);
-    (void)append(w, text.ptr, text.len);
+    (void)mp_writer_append(w, text.ptr, text.len);
 }
 
 void agx_mp_write_bin(struct agx_mp_writer *w, struct agx_str bytes)
@@ -112,7 +112,7 @@ void agx_mp_write_bin(struct agx_mp_writer *w, struct agx_str bytes)
     if (!fits(w, bytes.len))
         return;
     (void)msgpack_pack_bin(&pk, bytes.len);
-    (void)append(w, bytes.ptr, bytes.len);
+    (void)mp_writer_append(w, bytes.ptr, bytes.len);
 }
 
 void agx_mp_write_array(struct agx_mp_writer *w, size_t count)
@@ -142,10 +142,10 @@ void agx_mp_write_ext_header(struct agx_mp_writer *w, int8_t type, size_t len)
 void agx_mp_write_ext(struct agx_mp_writer *w, int8_t type, struct agx_str payload)
 {
     agx_mp_write_ext_header(w, type, payload.len);
-    (void)append(w, payload.ptr, payload.len);
+    (void)mp_writer_append(w, payload.ptr, payload.len);
 }
 
 void agx_mp_write_raw(struct agx_mp_writer *w, struct agx_str bytes)
 {
-    (void)append(w, bytes.ptr, bytes.len);
+    (void)mp_writer_append(w, bytes.ptr, bytes.len);
 }

@@ -67,8 +67,8 @@ int agx_resume_done_read(struct agx_str payload, struct agx_resume_done *ret,
     return r == 0 ? open_list(f[1].raw, &ret->unknown, &ret->n_unknown, err) : r;
 }
 
-static int next(struct agx_mp_reader *r, enum agx_mp_type want, struct agx_mp_token *ret,
-                struct agx_error **err)
+static int remote_message_next(struct agx_mp_reader *r, enum agx_mp_type want,
+                               struct agx_mp_token *ret, struct agx_error **err)
 {
     int k = agx_mp_next(r, ret, err);
 
@@ -87,14 +87,14 @@ int agx_resume_done_known(struct agx_resume_done *d, struct agx_str *ret_id, uin
     if (d->n_known == 0)
         return 0;
     d->n_known--;
-    r = next(&d->known, AGX_MP_ARRAY, &pair, err);
+    r = remote_message_next(&d->known, AGX_MP_ARRAY, &pair, err);
     if (r == 0 && pair.count != 2)
         r = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done: no pair but %u elements",
                           (unsigned)pair.count);
     if (r == 0)
-        r = next(&d->known, AGX_MP_STR, &id, err);
+        r = remote_message_next(&d->known, AGX_MP_STR, &id, err);
     if (r == 0)
-        r = next(&d->known, AGX_MP_UINT, &seq, err);
+        r = remote_message_next(&d->known, AGX_MP_UINT, &seq, err);
     if (r < 0)
         return r;
     *ret_id = id.bytes;
@@ -111,7 +111,7 @@ int agx_resume_done_unknown(struct agx_resume_done *d, struct agx_str *ret_id,
     if (d->n_unknown == 0)
         return 0;
     d->n_unknown--;
-    r = next(&d->unknown, AGX_MP_STR, &id, err);
+    r = remote_message_next(&d->unknown, AGX_MP_STR, &id, err);
     if (r < 0)
         return r;
     *ret_id = id.bytes;

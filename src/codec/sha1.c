@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-static uint32_t rotate(uint32_t v, unsigned n)
+static uint32_t sha1_rotate(uint32_t v, unsigned n)
 {
     return v << n | v >> (32 - n);
 }
@@ -17,7 +17,7 @@ static void mix(uint32_t *h, const uint8_t *block)
     for (unsigned i = 0; i < 16; i++)
         w[i] = agx_sha_load(block + 4 * i);
     for (unsigned i = 16; i < 80; i++)
-        w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+        w[i] = sha1_rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     for (unsigned i = 0; i < 80; i++) {
         uint32_t f, k, t;
 
@@ -29,10 +29,10 @@ static void mix(uint32_t *h, const uint8_t *block)
             f = (b & c) | (b & d) | (c & d), k = 0x8f1bbcdc;
         else
             f = b ^ c ^ d, k = 0xca62c1d6;
-        t = rotate(a, 5) + f + e + k + w[i];
+        t = sha1_rotate(a, 5) + f + e + k + w[i];
         e = d;
         d = c;
-        c = rotate(b, 30);
+        c = sha1_rotate(b, 30);
         b = a;
         a = t;
     }

@@ -17,7 +17,7 @@ static const uint32_t round_constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t rotate(uint32_t v, unsigned n)
+static uint32_t sha256_rotate(uint32_t v, unsigned n)
 {
     return v >> n | v << (32 - n);
 }
@@ -29,20 +29,22 @@ static void schedule(uint32_t w[64], const uint8_t *block)
     for (unsigned i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
 
-        w[i] = w[i - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[i - 7] +
-               (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
+        w[i] = w[i - 16] + (sha256_rotate(a, 7) ^ sha256_rotate(a, 18) ^ a >> 3) + w[i - 7] +
+               (sha256_rotate(b, 17) ^ sha256_rotate(b, 19) ^ b >> 10);
     }
 }
 
 /* One round, on words that the caller passes in turning order, so that none has to be moved: of
  * the eight only the fourth and the last change. `k` is the round's constant and word. */
-static inline void turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
-                        uint32_t g, uint32_t *h, uint32_t k)
+static inline void sha256_turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
+                               uint32_t f, uint32_t g, uint32_t *h, uint32_t k)
 {
-    uint32_t t = *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + k;
+    uint32_t t = *h + (sha256_rotate(e, 6) ^ sha256_rotate(e, 11) ^ sha256_rotate(e, 25)) +
+                 ((e & f) ^ (~e & g)) + k;
 
     *d += t;
-    *h = t + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    *h = t + (sha256_rotate(a, 2) ^ sha256_rotate(a, 13) ^ sha256_rotate(a, 22)) +
+         ((a & b) ^ (a & c) ^ (b & c));
 }
 
 static void mix(uint32_t *sum, const uint8_t *block)
@@ -53,14 +55,14 @@ static void mix(uint32_t *sum, const uint8_t *block)
 
     schedule(w, block);
     for (unsigned i = 0; i < 64; i += 8) {
-        turn(a, b, c, &d, e, f, g, &h, round_constants[i] + w[i]);
-        turn(h, a, b, &c, d, e, f, &g, round_constants[i + 1] + w[i + 1]);
-        turn(g, h, a, &b, c, d, e, &f, round_constants[i + 2] + w[i + 2]);
-        turn(f, g, h, &a, b, c, d, &e, round_constants[i + 3] + w[i + 3]);
-        turn(e, f, g, &h, a, b, c, &d, round_constants[i + 4] + w[i + 4]);
-        turn(d, e, f, &g, h, a, b, &c, round_constants[i + 5] + w[i + 5]);
-        turn(c, d, e, &f, g, h, a, &b, round_constants[i + 6] + w[i + 6]);
-        turn(b, c, d, &e, f, g, h, &a, round_constants[i + 7] + w[i + 7]);
+        sha256_turn(a, b, c, &d, e, f, g, &h, round_constants[i] + w[i]);
+        sha256_turn(h, a, b, &c, d, e, f, &g, round_constants[i + 1] + w[i + 1]);
+        sha256_turn(g, h, a, &b, c, d, e, &f, round_constants[i + 2] + w[i + 2]);
+        sha256_turn(f, g, h, &a, b, c, d, &e, round_constants[i + 3] + w[i + 3]);
+        sha256_turn(e, f, g, &h, a, b, c, &d, round_constants[i + 4] + w[i + 4]);
+        sha256_turn(d, e, f, &g, h, a, b, &c, round_constants[i + 5] + w[i + 5]);
+        sha256_turn(c, d, e, &f, g, h, a, &b, round_constants[i + 6] + w[i + 6]);
+        sha256_turn(b, c, d, &e, f, g, h, &a, round_constants[i + 7] + w[i + 7]);
     }
     sum[0] += a;
     sum[1] += b;

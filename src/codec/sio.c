@@ -21,7 +21,7 @@ const char *agx_sio_type_name(enum agx_sio_type type)
     return (size_t)type < AGX_ARRAY_LEN(type_names) ? type_names[type] : "unknown";
 }
 
-static int malformed(enum agx_sio_type type, const char *what, struct agx_error **err)
+static int sio_malformed(enum agx_sio_type type, const char *what, struct agx_error **err)
 {
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "Socket.IO %s packet: %s",
                          agx_sio_type_name(type), what);
@@ -51,7 +51,7 @@ static int take_attachments(struct agx_str *rest, const struct agx_sio_limits *l
     if (!agx_sio_is_binary(p->type))
         return 0;
     if (!take_number(rest, SIZE_MAX, &n) || rest->len == 0 || rest->ptr[0] != '-')
-        return malformed(p->type, "bad number of attachments", err);
+        return sio_malformed(p->type, "bad number of attachments", err);
     if (n > limits->attachments_max)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
                              "Socket.IO packet has %llu attachments, more than %zu",
@@ -72,7 +72,7 @@ static int take_namespace(struct agx_str *rest, struct agx_sio_packet *p, struct
     n = agx_str_find(*rest, ',');
     p->nsp = (struct agx_str){ rest->ptr, n };
     if (!agx_utf8_valid(p->nsp))
-        return malformed(p->type, "namespace is no UTF-8", err);
+        return sio_malformed(p->type, "namespace is no UTF-8", err);
     *rest = agx_str_skip(*rest, n < rest->len ? n + 1 : n);
     return 0;
 }
@@ -82,11 +82,11 @@ static int take_id(struct agx_str *rest, struct agx_sio_packet *p, struct agx_er
     bool ack = p->type == AGX_SIO_ACK || p->type == AGX_SIO_BINARY_ACK;
 
     if (rest->len == 0 || rest->ptr[0] < '0' || rest->ptr[0] > '9')
-        return ack ? malformed(p->type, "no ack id", err) : 0;
+        return ack ? sio_malformed(p->type, "no ack id", err) : 0;
     if (!ack && !agx_sio_is_event(p->type))
-        return malformed(p->type, "ack id where none belongs", err);
+        return sio_malformed(p->type, "ack id where none belongs", err);
     if (!take_number(rest, UINT64_MAX, &p->id))
-        return malformed(p->type, "bad ack id", err);
+        return sio_malformed(p->type, "bad ack id", err);
     p->has_id = true;
     return 0;
 }
@@ -103,7 +103,7 @@ static int check_name(struct agx_str array, enum agx_sio_type type, struct agx_e
     if (r == 0)
         r = agx_json_scan_value(&s, &t, NULL);
     if (r < 0 || (t.kind != AGX_JSON_STRING && t.kind != AGX_JSON_NUMBER))
-        return malformed(type, "data must begin with the event's name", err);
+        return sio_malformed(type, "data must begin with the event's name", err);
     return 0;
 }
 
@@ -112,21 +112,21 @@ static int check_shape(const struct agx_sio_packet *p, enum agx_json_kind kind,
 {
     switch (p->type) {
     case AGX_SIO_CONNECT:
-        return kind == AGX_JSON_OBJECT ? 0 : malformed(p->type, "data must be an object", err);
+        return kind == AGX_JSON_OBJECT ? 0 : sio_malformed(p->type, "data must be an object", err);
     case AGX_SIO_DISCONNECT:
-        return malformed(p->type, "data where none belong", err);
+        return sio_malformed(p->type, "data where none belong", err);
     case AGX_SIO_CONNECT_ERROR:
         if (kind != AGX_JSON_OBJECT && kind != AGX_JSON_STRING)
-            return malformed(p->type, "data must be an object or a string", err);
+            return sio_malformed(p->type, "data must be an object or a string", err);
         return 0;
     case AGX_SIO_EVENT:
     case AGX_SIO_BINARY_EVENT:
         if (kind != AGX_JSON_ARRAY)
-            return malformed(p->type, "data must be an array", err);
+            return sio_malformed(p->type, "data must be an array", err);
         return check_name(p->data, p->type, err);
     case AGX_SIO_ACK:
     case AGX_SIO_BINARY_ACK:
-        return kind == AGX_JSON_ARRAY ? 0 : malformed(p->type, "data must be an array", err);
+        return kind == AGX_JSON_ARRAY ? 0 : sio_malformed(p->type, "data must be an array", err);
     }
     return 0;
 }
@@ -139,7 +139,7 @@ static int check_data(const struct agx_sio_packet *p, unsigned depth_max, struct
     if (p->data.len == 0) {
         if (p->type == AGX_SIO_CONNECT || p->type == AGX_SIO_DISCONNECT)
             return 0;
-        return malformed(p->type, "no data", err);
+        return sio_malformed(p->type, "no data", err);
     }
     r = agx_json_scan_whole(p->data, depth_max, &t, err);
     if (r < 0)

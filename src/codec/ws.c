@@ -34,8 +34,8 @@ void agx_ws_done(struct agx_ws *ws)
         agx_buf_done(&ws->body);
 }
 
-static int fail(struct agx_ws *ws, enum agx_ws_close_code fault, struct agx_error **err,
-                const char *what)
+static int ws_fail(struct agx_ws *ws, enum agx_ws_close_code fault, struct agx_error **err,
+                   const char *what)
 {
     enum agx_code code = fault == AGX_WS_TOO_BIG || fault == AGX_WS_INTERNAL
                              ? AGX_RESOURCE_EXHAUSTED
@@ -108,9 +108,9 @@ static size_t header_size(const struct agx_ws *ws)
 static int check_control(struct agx_ws *ws, struct agx_error **err)
 {
     if (!ws->fin)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a control frame is fragmented");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a control frame is fragmented");
     if (ws->left > AGX_WS_CONTROL_MAX)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a control frame is longer than 125 bytes");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a control frame is longer than 125 bytes");
     ws->control_len = 0;
     return 0;
 }
@@ -118,9 +118,9 @@ static int check_control(struct agx_ws *ws, struct agx_error **err)
 static int check_data(struct agx_ws *ws, struct agx_error **err)
 {
     if (ws->opcode == OP_CONTINUATION && !ws->message)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a continuation without a message");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a continuation without a message");
     if (ws->opcode != OP_CONTINUATION && ws->message)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a new message inside a fragmented one");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a new message inside a fragmented one");
     if (ws->left > ws->max - ws->body.len) {
         ws->fault = AGX_WS_TOO_BIG;
         ws->ended = true;
@@ -141,9 +141,9 @@ static int header_length(struct agx_ws *ws, size_t *ret_key_at, struct agx_error
     for (unsigned i = 0; i < bytes; i++)
         ws->left = ws->left << 8 | ws->header[2 + i];
     if ((bytes == 2 && ws->left < 126) || (bytes == 8 && ws->left <= UINT16_MAX))
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a length is not in its shortest form");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a length is not in its shortest form");
     if (ws->left > INT64_MAX)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a length has its top bit set");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a length has its top bit set");
     *ret_key_at = 2 + bytes;
     return 0;
 }
@@ -155,10 +155,10 @@ static int header_complete(struct agx_ws *ws, struct agx_error **err)
     int r;
 
     if (ws->header[0] & 0x70)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "reserved bits are set");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "reserved bits are set");
     if (masked != (ws->role == AGX_WS_SERVER))
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err,
-                    masked ? "a server's frame is masked" : "a client's frame is not masked");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err,
+                       masked ? "a server's frame is masked" : "a client's frame is not masked");
     r = header_length(ws, &key_at, err);
     if (r < 0)
         return r;
@@ -172,7 +172,7 @@ static int header_complete(struct agx_ws *ws, struct agx_error **err)
         return check_data(ws, err);
     if (ws->opcode >= AGX_WS_CLOSE && ws->opcode <= AGX_WS_PONG)
         return check_control(ws, err);
-    return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "an opcode is reserved");
+    return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "an opcode is reserved");
 }
 
 /* True when the header is complete. */
@@ -208,14 +208,14 @@ static int end_control(struct agx_ws *ws, struct agx_ws_event *ret, struct agx_e
         return 1;
     ret->code = AGX_WS_NO_CODE;
     if (data.len == 1)
-        return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a close frame has half a code");
+        return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a close frame has half a code");
     if (data.len >= 2) {
         ret->code = (unsigned)ws->control[0] << 8 | ws->control[1];
         ret->data = agx_str_skip(data, 2);
         if (!close_code_valid(ret->code))
-            return fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a close code is not allowed");
+            return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "a close code is not allowed");
         if (!agx_utf8_valid(ret->data))
-            return fail(ws, AGX_WS_INVALID_TEXT, err, "a close reason is not UTF-8");
+            return ws_fail(ws, AGX_WS_INVALID_TEXT, err, "a close reason is not UTF-8");
     }
     ws->ended = true;
     return 1;
@@ -233,7 +233,7 @@ static int end_data(struct agx_ws *ws, struct agx_str view, struct agx_ws_event 
     ws->message = 0;
     ws->delivered = true;
     if (ret->kind == AGX_WS_TEXT && !agx_utf8_valid(ret->data))
-        return fail(ws, AGX_WS_INVALID_TEXT, err, "a text message is not UTF-8");
+        return ws_fail(ws, AGX_WS_INVALID_TEXT, err, "a text message is not UTF-8");
     return 1;
 }
 
@@ -275,7 +275,7 @@ static int read_data(struct agx_ws *ws, uint8_t **data, size_t *len, struct agx_
     if (ws->left == 0 && ws->fin && ws->body.len == 0)
         return end_data(ws, agx_str_bytes(at, n), ret, err);
     if (agx_buf_append(&ws->body, agx_str_bytes(at, n)) < 0)
-        return fail(ws, AGX_WS_INTERNAL, err, "no memory for a message");
+        return ws_fail(ws, AGX_WS_INTERNAL, err, "no memory for a message");
     return ws->left == 0 ? end_data(ws, (struct agx_str){ 0 }, ret, err) : 0;
 }
 
@@ -285,7 +285,7 @@ int agx_ws_read(struct agx_ws *ws, uint8_t **data, size_t *len, struct agx_ws_ev
     if (ws->delivered)
         forget_delivered(ws);
     if (ws->fault)
-        return fail(ws, ws->fault, err, "the connection has failed before");
+        return ws_fail(ws, ws->fault, err, "the connection has failed before");
     if (ws->ended)
         *len = 0;
     /* agx_ws_filled may have completed a frame, so a frame without missing bytes goes on too. */

@@ -214,15 +214,15 @@ static int make_event(const struct agx_exec *e, const struct agx_sandbox *sb, co
     return r;
 }
 
-static void start(struct agx_exec *e, enum agx_exec_do what, struct agx_exec_output *out)
+static void exec_start(struct agx_exec *e, enum agx_exec_do what, struct agx_exec_output *out)
 {
     if (e->running == AGX_EXEC_DO_NONE)
         out->start = e->running = what;
 }
 
-static int create(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_cell *c,
-                  const struct agx_exec_input *in, struct agx_exec_output *out,
-                  struct agx_error **err)
+static int exec_create(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_cell *c,
+                       const struct agx_exec_input *in, struct agx_exec_output *out,
+                       struct agx_error **err)
 {
     const struct end begin = { .event = AGX_EVENT_EXEC_STARTED };
     int r;
@@ -240,7 +240,7 @@ static int create(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_e
     sb->life.active_execs++;
     sb->life.last_sequence = out->event.sequence;
     out->has_event = out->changed = true;
-    start(e, c->run, out);
+    exec_start(e, c->run, out);
     return 0;
 }
 
@@ -302,8 +302,8 @@ static enum agx_exec_do still_running(enum agx_exec_on on, enum agx_exec_do runn
     }
 }
 
-static void move(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_cell *c,
-                 const struct agx_exec_input *in, struct agx_exec_output *out)
+static void exec_move(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_cell *c,
+                      const struct agx_exec_input *in, struct agx_exec_output *out)
 {
     if (in->on == AGX_EXEC_ON_RESTART)
         sb->life.active_execs++; /* the count is not stored */
@@ -311,7 +311,7 @@ static void move(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_ex
     e->phase = c->to;
     e->running = still_running(in->on, e->running);
     if (c->run != AGX_EXEC_DO_NONE)
-        start(e, c->run, out);
+        exec_start(e, c->run, out);
 }
 
 int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_exec_input *in,
@@ -327,9 +327,9 @@ int agx_exec_step(struct agx_exec *e, struct agx_sandbox *sb, const struct agx_e
         out->reason = c->reason;
         return agx_reason_error(c->reason, e->id, err);
     case AGX_EXEC_CREATE:
-        return create(e, sb, c, in, out, err);
+        return exec_create(e, sb, c, in, out, err);
     case AGX_EXEC_MOVE:
-        move(e, sb, c, in, out);
+        exec_move(e, sb, c, in, out);
         return 0;
     case AGX_EXEC_END:
         return end(e, sb, c, in, out, err);

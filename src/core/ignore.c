@@ -207,8 +207,8 @@ static void step_rest(struct agx_str path, const struct places *from, struct pla
         to->at[k] = on = on || from->at[k];
 }
 
-static void step(const struct token *t, struct agx_str path, const struct places *from,
-                 struct places *to)
+static void ignore_step(const struct token *t, struct agx_str path, const struct places *from,
+                        struct places *to)
 {
     switch (t->kind) {
     case STAR:
@@ -240,7 +240,7 @@ static bool pattern_matches(const struct pattern *p, struct agx_str path)
     for (size_t i = 0; i < p->len; i++) {
         struct places *passed = to;
 
-        step(&p->tokens[i], path, from, to);
+        ignore_step(&p->tokens[i], path, from, to);
         to = from;
         from = passed;
     }

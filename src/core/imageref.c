@@ -106,13 +106,13 @@ static bool is_id(struct agx_str s)
     return s.len == ID_HEX && is_hex(s);
 }
 
-static int bad(struct agx_str text, const char *why, struct agx_error **err)
+static int imageref_bad(struct agx_str text, const char *why, struct agx_error **err)
 {
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "image '%.*s': %s",
                          agx_text_cut(text, NAME_MAX_BYTES), text.ptr, why);
 }
 
-static int set(char **slot, struct agx_str value, struct agx_error **err)
+static int imageref_set(char **slot, struct agx_str value, struct agx_error **err)
 {
     *slot = agx_str_dup(value);
     return *slot ? 0 : agx_error_no_memory(err);
@@ -133,17 +133,17 @@ static int take_name(struct agx_imageref *r, struct agx_str text, struct agx_str
     bool is_short = is_hub && agx_str_find(path, '/') == path.len;
 
     if (has_registry && (!is_registry(first) || first.len > NAME_MAX_BYTES))
-        return bad(text, "its registry is not a host", err);
+        return imageref_bad(text, "its registry is not a host", err);
     if (!is_path(path))
-        return bad(text, "names have lower case letters, digits, and '.', '_', '-' between them",
-                   err);
+        return imageref_bad(
+            text, "names have lower case letters, digits, and '.', '_', '-' between them", err);
     if (asprintf(&r->path, "%s%.*s", is_short ? "library/" : "", AGX_STR_ARG(path)) < 0) {
         r->path = NULL;
         return agx_error_no_memory(err);
     }
     if (strlen(r->path) > NAME_MAX_BYTES)
-        return bad(text, "the name is longer than 255 bytes", err);
-    return set(&r->registry, is_hub ? AGX_STR("docker.io") : first, err);
+        return imageref_bad(text, "the name is longer than 255 bytes", err);
+    return imageref_set(&r->registry, is_hub ? AGX_STR("docker.io") : first, err);
 }
 
 /* The position of a tag's colon, or name.len: after the last '/', as a port has a colon too. */
@@ -155,7 +155,7 @@ static size_t find_tag(struct agx_str name)
     return name.len;
 }
 
-static int parse(struct agx_imageref *r, struct agx_str text, struct agx_error **err)
+static int imageref_parse(struct agx_imageref *r, struct agx_str text, struct agx_error **err)
 {
     size_t at = agx_str_find(text, '@');
     struct agx_str name = { text.ptr, at }, tag = { 0 };
@@ -164,22 +164,22 @@ static int parse(struct agx_imageref *r, struct agx_str text, struct agx_error *
     if (text.len == 0)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "the image name is empty");
     if (is_id(text))
-        return set(&r->id, text, err);
+        return imageref_set(&r->id, text, err);
     if (at < text.len) {
         if (!is_digest(agx_str_skip(text, at + 1)))
-            return bad(text, "the text after '@' is not a digest", err);
-        if (set(&r->digest, agx_str_skip(text, at + 1), err) < 0)
+            return imageref_bad(text, "the text after '@' is not a digest", err);
+        if (imageref_set(&r->digest, agx_str_skip(text, at + 1), err) < 0)
             return -AGX_RESOURCE_EXHAUSTED;
     }
     if (colon < name.len) {
         tag = agx_str_skip(name, colon + 1);
         name.len = colon;
         if (!is_word(tag, "_.-") || tag.len > TAG_MAX_BYTES || strchr(".-", tag.ptr[0]))
-            return bad(text, "the text after ':' is not a tag", err);
+            return imageref_bad(text, "the text after ':' is not a tag", err);
     } else if (!r->digest) {
         tag = AGX_STR("latest");
     }
-    if (tag.len > 0 && set(&r->tag, tag, err) < 0)
+    if (tag.len > 0 && imageref_set(&r->tag, tag, err) < 0)
         return -AGX_RESOURCE_EXHAUSTED;
     return take_name(r, text, name, err);
 }
@@ -189,7 +189,7 @@ int agx_imageref_parse(struct agx_imageref *r, struct agx_str text, struct agx_e
     int n;
 
     *r = (struct agx_imageref){ 0 };
-    n = parse(r, text, err);
+    n = imageref_parse(r, text, err);
     if (n < 0)
         agx_imageref_done(r);
     return n;

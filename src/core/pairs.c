@@ -5,7 +5,7 @@
 #include "base/banned.h"
 
 /* The index of the key, or where to insert it. */
-static size_t find(const struct agx_pairs *p, struct agx_str key, bool *ret_found)
+static size_t pairs_find(const struct agx_pairs *p, struct agx_str key, bool *ret_found)
 {
     size_t low = 0, high = p->len;
 
@@ -33,7 +33,7 @@ int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
 {
     _cleanup_free_ char *k = NULL, *v = NULL;
     bool found;
-    size_t at = find(p, key, &found);
+    size_t at = pairs_find(p, key, &found);
     int r;
 
     if (!found && p->len >= AGX_PAIRS_MAX)
@@ -62,7 +62,7 @@ int agx_pairs_set(struct agx_pairs *p, struct agx_str key, struct agx_str value,
 const char *agx_pairs_get(const struct agx_pairs *p, const char *key)
 {
     bool found;
-    size_t at = find(p, agx_str_from(key), &found);
+    size_t at = pairs_find(p, agx_str_from(key), &found);
 
     return found ? p->items[at].value : NULL;
 }

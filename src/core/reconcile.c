@@ -92,7 +92,7 @@ uint64_t agx_backoff_ms(unsigned attempt, uint64_t first_ms, uint64_t max_ms)
     return AGX_MIN(wait, max_ms);
 }
 
-static struct agx_watch_verdict fail(const char *code, const char *message)
+static struct agx_watch_verdict reconcile_fail(const char *code, const char *message)
 {
     return (struct agx_watch_verdict){ AGX_WATCH_FAIL, .error_code = code,
                                        .error_message = message };
@@ -111,10 +111,10 @@ static struct agx_watch_verdict look_down(struct agx_watch *w,
     }
     if (now_ms - w->down_ms > config->window_ms) {
         if (oom)
-            return fail(AGX_FAILED_OOM, primary ? "primary container OOM killed"
-                                                : "companion container OOM killed");
-        return fail(AGX_FAILED_CRASHLOOP,
-                    primary ? "primary container exited" : "companion container exited");
+            return reconcile_fail(AGX_FAILED_OOM, primary ? "primary container OOM killed"
+                                                          : "companion container OOM killed");
+        return reconcile_fail(AGX_FAILED_CRASHLOOP,
+                              primary ? "primary container exited" : "companion container exited");
     }
     if (!w->retry_set) {
         w->retry_set = true;
@@ -133,9 +133,10 @@ struct agx_watch_verdict agx_watch_look(struct agx_watch *w, const struct agx_wa
 {
     switch (seen) {
     case AGX_SEEN_MISSING:
-        return fail(AGX_FAILED_NOT_RUNNING,
-                    primary ? "primary container not running (detected during reconciliation)"
-                            : "companion container not running (detected during reconciliation)");
+        return reconcile_fail(
+            AGX_FAILED_NOT_RUNNING,
+            primary ? "primary container not running (detected during reconciliation)"
+                    : "companion container not running (detected during reconciliation)");
     case AGX_SEEN_PAUSED:
         *w = (struct agx_watch){ 0 };
         break;

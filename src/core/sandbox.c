@@ -269,7 +269,7 @@ static void note_report(struct agx_life *l, const struct agx_cell *c, size_t com
             c->event == AGX_EVENT_COMPANION_READY ? AGX_COMPANION_READY : AGX_COMPANION_FAILED;
 }
 
-static void move(struct agx_life *l, const struct agx_cell *c, const struct agx_stamp *now)
+static void sandbox_move(struct agx_life *l, const struct agx_cell *c, const struct agx_stamp *now)
 {
     if (c->flags & AGX_CELL_IDLE_FROM)
         l->idle_from = *now;
@@ -312,7 +312,7 @@ static int apply(struct agx_sandbox *sb, const struct agx_cell *c,
         sb->created = in->now;
     if (is_report(in->on) || in->on == AGX_ON_RESTART)
         l->running = AGX_DO_NONE;
-    move(l, c, &in->now);
+    sandbox_move(l, c, &in->now);
     out->purge = c->to == AGX_PHASE_PURGED;
     drive(l, out);
     return 0;

@@ -77,7 +77,8 @@ void agx_spec_done(struct agx_spec *s)
     agx_spec_init(s);
 }
 
-static int add(void **items, size_t *len, size_t size, const char *what, struct agx_error **err)
+static int spec_add(void **items, size_t *len, size_t size, const char *what,
+                    struct agx_error **err)
 {
     int r;
 
@@ -103,7 +104,7 @@ bool agx_spec_needs_suid_guard(const struct agx_spec *s)
 
 int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret, struct agx_error **err)
 {
-    int r = add((void **)&s->mounts, &s->mounts_len, sizeof(**ret), "mounts", err);
+    int r = spec_add((void **)&s->mounts, &s->mounts_len, sizeof(**ret), "mounts", err);
 
     if (r < 0)
         return r;
@@ -113,7 +114,7 @@ int agx_spec_add_mount(struct agx_spec *s, struct agx_mount **ret, struct agx_er
 
 int agx_spec_add_copy(struct agx_spec *s, struct agx_copy **ret, struct agx_error **err)
 {
-    int r = add((void **)&s->copies, &s->copies_len, sizeof(**ret), "copies", err);
+    int r = spec_add((void **)&s->copies, &s->copies_len, sizeof(**ret), "copies", err);
 
     if (r < 0)
         return r;
@@ -123,7 +124,7 @@ int agx_spec_add_copy(struct agx_spec *s, struct agx_copy **ret, struct agx_erro
 
 int agx_spec_add_port(struct agx_spec *s, struct agx_port **ret, struct agx_error **err)
 {
-    int r = add((void **)&s->ports, &s->ports_len, sizeof(**ret), "ports", err);
+    int r = spec_add((void **)&s->ports, &s->ports_len, sizeof(**ret), "ports", err);
 
     if (r < 0)
         return r;
@@ -133,8 +134,8 @@ int agx_spec_add_port(struct agx_spec *s, struct agx_port **ret, struct agx_erro
 
 int agx_spec_add_companion(struct agx_spec *s, struct agx_companion **ret, struct agx_error **err)
 {
-    int r = add((void **)&s->companions, &s->companions_len, sizeof(**ret), "companion_containers",
-                err);
+    int r = spec_add((void **)&s->companions, &s->companions_len, sizeof(**ret),
+                     "companion_containers", err);
 
     if (r < 0)
         return r;

@@ -17,8 +17,8 @@
 #include <inttypes.h>
 
 #define RESERVED_ENV "AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS"
-#define NAME_SHOWN 200         /* of a companion's name in a message */
-#define ROOM (NAME_SHOWN + 32) /* for the path of a field in a message */
+#define NAME_QUOTED_MAX 200         /* of a companion's name in a message */
+#define ROOM (NAME_QUOTED_MAX + 32) /* for the path of a field in a message */
 
 #define invalid(err, ...) agx_error_set(err, AGX_INVALID_ARGUMENT, __VA_ARGS__)
 
@@ -253,7 +253,7 @@ static const char *companion_field(const struct agx_companion *c, char out[ROOM]
 {
     struct agx_str name = agx_str_from(agx_text(c->name));
 
-    (void)snprintf(out, ROOM, "companion_containers[%.*s].", agx_text_cut(name, NAME_SHOWN),
+    (void)snprintf(out, ROOM, "companion_containers[%.*s].", agx_text_cut(name, NAME_QUOTED_MAX),
                    name.ptr);
     return out;
 }

@@ -376,8 +376,8 @@ int agx_spec_from_yaml(struct agx_spec *ret, struct agx_str bytes, struct agx_er
 
 /* Without a file the request is used unchanged: duplicate tools are only tolerated after a merge.
  */
-static int join(struct agx_spec *spec, struct agx_str yaml, const struct agx_spec *create,
-                struct agx_error **err)
+static int spec_yaml_join(struct agx_spec *spec, struct agx_str yaml, const struct agx_spec *create,
+                          struct agx_error **err)
 {
     struct agx_spec none;
     int r;
@@ -400,7 +400,7 @@ int agx_spec_join(struct agx_spec *ret, struct agx_str yaml, const struct agx_sp
     if (yaml.len == 0 && !create)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "create_spec is required");
     agx_spec_init(&spec);
-    r = join(&spec, yaml, create, err);
+    r = spec_yaml_join(&spec, yaml, create, err);
     if (r < 0)
         agx_spec_done(&spec);
     else

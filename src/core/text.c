@@ -13,7 +13,7 @@ int agx_text_cut(struct agx_str s, size_t max)
     return (int)max;
 }
 
-struct agx_str agx_text_shown(struct agx_str s, size_t max)
+struct agx_str agx_text_printable(struct agx_str s, size_t max)
 {
     s.len = (size_t)agx_text_cut(s, max);
     for (size_t i = 0; i < s.len; i++)

@@ -31,7 +31,7 @@ int agx_text_cut(struct agx_str s, size_t max);
 
 /* For foreign text in a message: as agx_text_cut(), and only up to the first control character,
  * because a terminal could interpret it. */
-struct agx_str agx_text_shown(struct agx_str s, size_t max);
+struct agx_str agx_text_printable(struct agx_str s, size_t max);
 
 /*
  * Makes room for one more element of `size` bytes in an array of `len`, which may be NULL. An array

@@ -3,7 +3,7 @@
  *
  * A tool alone includes only what is harmless to give. Each part is a separate decision: files by
  * which host programs are run or configured, and sockets of host services. The backends define the
- * content of each (backend/tools.h).
+ * content of each (backend/files/tools.h).
  */
 #ifndef AGX_CORE_TOOL_H
 #define AGX_CORE_TOOL_H

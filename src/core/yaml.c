@@ -38,7 +38,7 @@ struct builder {
     bool done; /* the document is complete */
 };
 
-static int bad(uint32_t line, const char *what, struct agx_error **err)
+static int yaml_bad(uint32_t line, const char *what, struct agx_error **err)
 {
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "line %u: %s", line, what);
 }
@@ -88,7 +88,7 @@ static int add_anchor(struct builder *b, const yaml_char_t *anchor, uint32_t nod
     if (!anchor)
         return 0;
     if (b->anchors_len >= AGX_YAML_ANCHORS_MAX)
-        return bad(b->y->nodes[node].line, "too many anchors", err);
+        return yaml_bad(b->y->nodes[node].line, "too many anchors", err);
     r = agx_text_grow((void **)&b->anchors, b->anchors_len, sizeof(*b->anchors), err);
     if (r < 0)
         return r;
@@ -117,10 +117,10 @@ static int add_alias(struct builder *b, const yaml_event_t *e, struct agx_error 
     while (i > 0 && strcmp(b->anchors[i - 1].name, name) != 0)
         i--; /* the latest anchor of a name counts */
     if (i == 0)
-        return bad(node.line, "unknown anchor", err);
+        return yaml_bad(node.line, "unknown anchor", err);
     node.target = b->anchors[i - 1].node;
     if (is_open(b, node.target))
-        return bad(node.line, "an anchor contains itself", err);
+        return yaml_bad(node.line, "an anchor contains itself", err);
     return add_node(b, node, &at, err);
 }
 
@@ -139,7 +139,7 @@ static int add_scalar(struct builder *b, const yaml_event_t *e, struct agx_error
     node.plain =
         e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && (!tag || strcmp(tag, YAML_STR_TAG) != 0);
     if (agx_str_find(text, '\0') < text.len)
-        return bad(node.line, "a NUL character is not allowed", err);
+        return yaml_bad(node.line, "a NUL character is not allowed", err);
     if (agx_buf_append(&b->y->text, text) < 0)
         return agx_error_no_memory(err);
     r = add_node(b, node, &at, err);
@@ -154,7 +154,7 @@ static int open_level(struct builder *b, enum agx_yaml_kind kind, const yaml_eve
     int r;
 
     if (b->depth == AGX_DEPTH_MAX)
-        return bad(node.line, "nested too deeply", err);
+        return yaml_bad(node.line, "nested too deeply", err);
     r = add_node(b, node, &at, err);
     if (r < 0)
         return r;
@@ -189,7 +189,7 @@ static int check_keys(const struct agx_yaml *y, const struct level *l, struct ag
         const struct agx_yaml_node *k = agx_yaml_node(y, at);
 
         if (k->kind != AGX_YAML_SCALAR)
-            return bad(y->nodes[at].line, "a mapping key must be a scalar", err);
+            return yaml_bad(y->nodes[at].line, "a mapping key must be a scalar", err);
         keys[n++] = (struct key){ agx_yaml_text(y, k), y->nodes[at].line };
     }
     if (n > 1)
@@ -239,7 +239,7 @@ static int parser_error(const yaml_parser_t *parser, struct agx_error **err)
                          parser->problem ? parser->problem : "not YAML");
 }
 
-static int parse(struct builder *b, struct agx_str bytes, struct agx_error **err)
+static int yaml_parse(struct builder *b, struct agx_str bytes, struct agx_error **err)
 {
     _cleanup_(yaml_parser_delete) yaml_parser_t parser;
     int r = 0;
@@ -291,7 +291,7 @@ int agx_yaml_parse(struct agx_yaml *y, struct agx_str bytes, size_t max_nodes,
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "not UTF-8");
     if (has_many_directives(bytes))
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "too many directives");
-    r = parse(&b, bytes, err);
+    r = yaml_parse(&b, bytes, err);
     for (size_t i = 0; i < b.anchors_len; i++)
         free(b.anchors[i].name);
     free(b.anchors);

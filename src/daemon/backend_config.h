@@ -12,7 +12,7 @@ struct agx_backend_env {
     const char *runtime_dir;   /* XDG_RUNTIME_DIR */
 };
 
-/* Borrows from `env`. But for what parts.c adds: the sandbox's home, sources. */
+/* Borrows from `env`. But for what subsystems.c adds: the sandbox's home, sources. */
 struct agx_backend_config agx_backend_config_make(const struct agx_config *c,
                                                   const struct agx_backend_env *env);
 

@@ -1,6 +1,6 @@
 /*
- * backends.h: the backends that a daemon can be started with. main.c leaves them to the program that
- * it is linked into: agentixd has backends.c, and a daemon for tests may have more.
+ * backends.h: the backends that a daemon can be started with. main.c leaves them to the program
+ * that it is linked into: agentixd has backends.c, and a daemon for tests may have more.
  */
 #ifndef AGX_DAEMON_BACKENDS_H
 #define AGX_DAEMON_BACKENDS_H

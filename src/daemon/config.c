@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "backend/subnets.h"
+#include "backend/net/subnets.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "core/yaml.h"
@@ -109,7 +109,8 @@ static int at_place(const struct value *v, int r, struct agx_error **err)
     return v->y ? agx_error_wrap(err, r, "%s: line %u", v->name, v->node->line) : r;
 }
 
-static int refuse(const struct agx_config_key *k, const struct value *v, struct agx_error **err)
+static int config_refuse(const struct agx_config_key *k, const struct value *v,
+                         struct agx_error **err)
 {
     char allowed[ALLOWED_SIZE];
     int r;
@@ -198,16 +199,16 @@ static int read_uids(struct agx_config *c, const struct agx_config_key *k, const
     uint64_t id;
 
     if (!v->node || v->node->kind != AGX_YAML_SEQUENCE)
-        return refuse(k, v, err);
+        return config_refuse(k, v, err);
     uids->len = 0;
     for (uint32_t at = v->node->first; at; at = v->y->nodes[at].next) {
         struct value item = { .y = v->y, .node = agx_yaml_node(v->y, at), .name = v->name };
 
         if (item.node->kind != AGX_YAML_SCALAR || uids->len == AGX_ALLOW_UIDS_MAX)
-            return refuse(k, v, err);
+            return config_refuse(k, v, err);
         item.text = agx_yaml_text(v->y, item.node);
         if (!agx_parse_u64(item.text, UINT32_MAX - 1, &id)) /* the highest number means "no user" */
-            return refuse(k, &item, err);
+            return config_refuse(k, &item, err);
         uids->ids[uids->len++] = (uint32_t)id;
     }
     return 0;
@@ -221,11 +222,11 @@ static int set_value(struct agx_config *c, const struct agx_config_key *k, const
     if (k->kind == AGX_CONFIG_UIDS)
         return read_uids(c, k, v, err);
     if (v->node && (v->node->kind != AGX_YAML_SCALAR || agx_yaml_is_null(v->y, v->node)))
-        return refuse(k, v, err);
+        return config_refuse(k, v, err);
     if (k->kind == AGX_CONFIG_TEXT)
         return set_text(c, k, v->text, err);
     if (!parse_number(k, v->text, &n) || n < k->min || n > k->max)
-        return refuse(k, v, err);
+        return config_refuse(k, v, err);
     set_number(c, k, n);
     return 0;
 }
@@ -235,7 +236,7 @@ static int set_value(struct agx_config *c, const struct agx_config_key *k, const
 /* The key "section.name", or with an empty section "name". */
 static const struct agx_config_key *find_key(struct agx_str section, struct agx_str name)
 {
-    if (agx_str_find(name, '.') < name.len) /* the file nests its keys */
+    if (agx_str_find(name, '.') < name.len) /* the file nssets its keys */
         return NULL;
     for (size_t i = 0; i < agx_config_keys_len; i++) {
         struct agx_str key = agx_str_from(agx_config_keys[i].name);
@@ -324,7 +325,7 @@ static int read_pair(struct reader *r, const struct value *key, const struct val
     return read_mapping(r, value, key->text);
 }
 
-/* Reads the whole file or a section; sections do not nest. */
+/* Reads the whole file or a section; sections do not nsset. */
 static int read_mapping(struct reader *r, const struct value *mapping, struct agx_str section)
 {
     int rc = 0;
@@ -406,10 +407,10 @@ int agx_config_check(const struct agx_config *c, struct agx_error **err)
     if (c->store.map_bytes > c->store.map_max)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "'store.map_size' must not be more than 'store.map_max'");
-    if (c->engine.watch.first_retry_ms > c->engine.watch.max_retry_ms)
+    if (c->manager.watch.first_retry_ms > c->manager.watch.max_retry_ms)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "'crash.first_retry' must not be more than 'crash.max_retry'");
-    if (c->engine.retry_first_ms > c->engine.retry_max_ms)
+    if (c->manager.retry_first_ms > c->manager.retry_max_ms)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "'retry.first' must not be more than 'retry.max'");
     if (c->shutdown_grace_ms >= c->shutdown_limit_ms)

@@ -10,9 +10,9 @@
 #include "backend/docker/control.h"
 #include "base/buf.h"
 #include "base/log.h"
-#include "daemon/engine.h"
+#include "daemon/manager/manager.h"
 #include "image/images.h"
-#include "rpc/server.h"
+#include "grpc/server.h"
 #include "store/store_lmdb.h"
 
 /* User ids that may use the daemon, in addition to its own user and root. */
@@ -50,8 +50,8 @@ struct agx_config {
     struct agx_config_docker docker;
     struct agx_config_images images;
     struct agx_config_native native;
-    struct agx_engine_config engine;
-    struct agx_rpc_config rpc;
+    struct agx_manager_config manager;
+    struct agx_grpc_config rpc;
     struct agx_store_lmdb_config store;
     uint32_t subscribers_per_uid; /* 0: no limit */
     struct agx_log_config log;
@@ -65,11 +65,11 @@ struct agx_config {
 #define AGX_CONFIG_INIT                                                                            \
     {                                                                                              \
         .docker = { .pool_prefix = AGX_SUBNETS_PREFIX, .pids = AGX_DOCKER_PIDS },                  \
-        .native = { .id_base = AGX_NEST_ID_BASE,                                                   \
-                    .ready = AGX_NEST_READY,                                                       \
+        .native = { .id_base = AGX_NSSET_ID_BASE,                                                  \
+                    .ready = AGX_NSSET_READY,                                                      \
                     .pids = AGX_NATIVE_PIDS },                                                     \
-        .images = { .store = AGX_IMAGES_CONFIG_INIT }, .engine = AGX_ENGINE_CONFIG_INIT,           \
-        .rpc = AGX_RPC_CONFIG_INIT, .store = AGX_STORE_LMDB_CONFIG_INIT,                           \
+        .images = { .store = AGX_IMAGES_CONFIG_INIT }, .manager = AGX_MANAGER_CONFIG_INIT,         \
+        .rpc = AGX_GRPC_CONFIG_INIT, .store = AGX_STORE_LMDB_CONFIG_INIT,                          \
         .log = AGX_LOG_CONFIG_INIT, .subscribers_per_uid = AGX_SUBSCRIBERS_PER_UID,                \
         .log_file_max = AGX_LOG_FILE_MAX, .log_keep = AGX_LOG_FILES_KEPT,                          \
         .log_check_ms = AGX_LOG_CHECK_MS, .shutdown_grace_ms = AGX_SHUTDOWN_GRACE_MS,              \

@@ -10,7 +10,7 @@
 #include "daemon/dirs.h"
 #include "daemon/instance.h"
 #include "daemon/logfile.h"
-#include "daemon/parts.h"
+#include "daemon/subsystems.h"
 #include "daemon/sockets.h"
 #include "loop/signals.h"
 #include "base/banned.h"
@@ -21,7 +21,7 @@ struct daemon {
     struct agx_rootless rootless;
     struct agx_loop *loop;
     struct agx_logfile *logfile;
-    struct agx_parts parts;
+    struct agx_subsystems subsystems;
     struct agx_signals *signals;
     uv_signal_t hangup;
     bool hangup_open;
@@ -86,9 +86,9 @@ static void on_shutdown(void *user, int signo, unsigned count)
     AGX_LOG(AGX_LOG_INFO, "daemon.stopping", AGX_F_STR("msg", "shutting down"),
             AGX_F_INT("signal", signo));
     tell_manager(d, "STOPPING=1");
-    if (agx_parts_set_serving(&d->parts, false, NULL) < 0)
+    if (agx_subsystems_set_serving(&d->subsystems, false, NULL) < 0)
         AGX_LOG(AGX_LOG_WARN, "daemon.health_failed", AGX_F_BOOL("ignored", true));
-    agx_parts_close(&d->parts, close_rest, d);
+    agx_subsystems_close(&d->subsystems, close_rest, d);
 }
 
 /* ---- start ---- */
@@ -96,8 +96,8 @@ static void on_shutdown(void *user, int signo, unsigned count)
 /* Before the lock, only its directory is made. */
 static int take_locks(struct daemon *d, struct agx_error **err)
 {
-    const struct agx_places_agbox *agbox = d->o->agbox;
-    const struct agx_places *p = d->o->places;
+    const struct agx_file_layout_agbox *agbox = d->o->agbox;
+    const struct agx_file_layout *p = d->o->layout;
     /* With allowed users, others must be able to reach the socket. */
     mode_t mode = d->o->config->allow_uids.len > 0 ? 0711 : 0700;
     int r = p->run_dir_ours ? agx_dirs_own(p->run_dir, mode, err) : agx_dirs_any(p->run_dir, err);
@@ -117,7 +117,7 @@ static int take_locks(struct daemon *d, struct agx_error **err)
 static int enter_rootless(struct daemon *d, struct agx_error **err)
 {
     const struct agx_rootless_config c = { .init_path = d->o->native->init_path,
-                                           .dir = d->o->places->data_dir };
+                                           .dir = d->o->layout->data_dir };
     int r;
 
     if (!d->o->native->rootless)
@@ -135,7 +135,7 @@ static int enter_rootless(struct daemon *d, struct agx_error **err)
 static int open_log(struct daemon *d, struct agx_error **err)
 {
     const struct agx_config *c = d->o->config;
-    const struct agx_logfile_config file = { .path = d->o->places->log_file,
+    const struct agx_logfile_config file = { .path = d->o->layout->log_file,
                                              .max_bytes = c->log_file_max,
                                              .keep = c->log_keep,
                                              .check_ms = c->log_check_ms };
@@ -175,17 +175,19 @@ static int open_sockets(struct daemon *d, struct agx_error **err)
     int r = 0;
 
     for (unsigned i = 0; r == 0 && i < n; i++)
-        r = agx_sockets_serve_fd(d->loop, d->parts.rpc, AGX_SYSTEMD_FIRST_FD + (int)i, err);
+        r = agx_sockets_serve_fd(d->loop, d->subsystems.rpc, AGX_SYSTEMD_FIRST_FD + (int)i, err);
     if (r == 0 && n == 0)
-        r = agx_sockets_serve_path(d->loop, d->parts.rpc, d->o->places->socket, open_to_all, err);
+        r = agx_sockets_serve_path(d->loop, d->subsystems.rpc, d->o->layout->socket, open_to_all,
+                                   err);
     if (r == 0 && d->o->agbox)
-        r = agx_sockets_serve_path(d->loop, d->parts.rpc, d->o->agbox->socket, open_to_all, err);
+        r = agx_sockets_serve_path(d->loop, d->subsystems.rpc, d->o->agbox->socket, open_to_all,
+                                   err);
     return r;
 }
 
 /* ---- the whole run ---- */
 
-static void warn_of_config_toml(const struct agx_places_agbox *agbox)
+static void warn_of_config_toml(const struct agx_file_layout_agbox *agbox)
 {
     if (agbox && access(agbox->config_file, F_OK) == 0)
         AGX_LOG(AGX_LOG_WARN, "config.toml_ignored", AGX_F_STR("path", agbox->config_file),
@@ -194,7 +196,7 @@ static void warn_of_config_toml(const struct agx_places_agbox *agbox)
 
 static int open_files(struct daemon *d, struct agx_error **err)
 {
-    int r = agx_dirs_own(d->o->places->data_dir, 0700, err);
+    int r = agx_dirs_own(d->o->layout->data_dir, 0700, err);
 
     if (r == 0)
         r = agx_loop_open(&d->loop, err);
@@ -207,10 +209,10 @@ static int open_files(struct daemon *d, struct agx_error **err)
 
 static int open_service(struct daemon *d, struct agx_error **err)
 {
-    int r = agx_parts_open(&d->parts, d->loop, d->o, &d->rootless, err);
+    int r = agx_subsystems_open(&d->subsystems, d->loop, d->o, &d->rootless, err);
 
     if (r == 0)
-        r = agx_parts_set_serving(&d->parts, true, err);
+        r = agx_subsystems_set_serving(&d->subsystems, true, err);
     return r < 0 ? r : open_signals(d, err);
 }
 
@@ -231,7 +233,7 @@ static const struct {
     { open_edge, "server stopped with error" },
 };
 
-static int start(struct daemon *d, struct agx_error **err)
+static int daemon_start(struct daemon *d, struct agx_error **err)
 {
     for (size_t i = 0; i < AGX_ARRAY_LEN(steps); i++) {
         int r = steps[i].run(d, err);
@@ -245,7 +247,7 @@ static int start(struct daemon *d, struct agx_error **err)
         return r;
     }
     AGX_LOG(AGX_LOG_INFO, "daemon.ready", AGX_F_STR("release", AGX_VERSION),
-            AGX_F_STR("socket", d->o->places->socket), AGX_F_INT("pid", getpid()));
+            AGX_F_STR("socket", d->o->layout->socket), AGX_F_INT("pid", getpid()));
     tell_manager(d, "READY=1");
     return 0;
 }
@@ -253,13 +255,13 @@ static int start(struct daemon *d, struct agx_error **err)
 int agx_daemon_run(const struct agx_daemon_options *o, bool *ret_held, struct agx_error **err)
 {
     struct daemon d = { .o = o, .rootless = AGX_ROOTLESS_INIT };
-    int r = start(&d, err);
+    int r = daemon_start(&d, err);
 
     *ret_held = r == -AGX_ALREADY_EXISTS && !d.loop;
 
     if (r < 0) {
         limit_the_end(o->config->shutdown_limit_ms, EXIT_FAILURE);
-        agx_parts_close(&d.parts, close_rest, &d);
+        agx_subsystems_close(&d.subsystems, close_rest, &d);
     }
     if (d.loop)
         agx_loop_run(d.loop);

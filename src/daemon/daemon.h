@@ -13,18 +13,18 @@
 #include "daemon/config.h"
 #include "daemon/docker_setup.h"
 #include "daemon/native_setup.h"
-#include "daemon/places.h"
+#include "daemon/file_layout.h"
 #include "daemon/systemd.h"
 
 struct agx_backend_kind;
 
 struct agx_daemon_options {
     const struct agx_config *config;
-    const struct agx_places *places;
-    const struct agx_places_agbox *agbox; /* NULL: not in compatibility mode */
+    const struct agx_file_layout *layout;
+    const struct agx_file_layout_agbox *agbox; /* NULL: not in compatibility mode */
     const struct agx_systemd *systemd;
     const struct agx_backend_kind *const *backends; /* to choose from, and NULL */
-    const struct agx_backend_config *backend; /* of whichever backend */
+    const struct agx_backend_config *backend;       /* of whichever backend */
     const struct agx_docker_setup *docker;
     const struct agx_docker_env *docker_env; /* also used for images */
     const struct agx_native_setup *native;

@@ -1,13 +1,13 @@
 /* docker_setup.c: keys and variables into struct agx_docker_config. */
 #include "daemon/docker_setup.h"
 
-#include "backend/fence.h"
-#include "backend/initpath.h"
+#include "backend/net/firewall.h"
+#include "backend/program_path.h"
 #include "backend/target.h"
 #include "base/banned.h"
 
-static void fill(struct agx_docker_setup *s, const struct agx_config *c,
-                 const struct agx_docker_env *env)
+static void docker_setup_fill(struct agx_docker_setup *s, const struct agx_config *c,
+                              const struct agx_docker_env *env)
 {
     s->config = (struct agx_docker_config)AGX_DOCKER_CONFIG_INIT;
     s->init = c->docker.init;
@@ -25,21 +25,21 @@ static void fill(struct agx_docker_setup *s, const struct agx_config *c,
 int agx_docker_setup_init(struct agx_docker_setup *s, const struct agx_config *c,
                           const struct agx_docker_env *env, struct agx_error **err)
 {
-    struct agx_docker_where where = { 0 };
+    struct agx_engine_endpoint endpoint = { 0 };
     const char *target = NULL;
     int r;
 
     *s = (struct agx_docker_setup){ 0 };
     if (!agx_backend_chosen(c->backend, "docker", &target))
         return 0;
-    fill(s, c, env);
-    r = agx_docker_where_find(target, env, &where, err);
+    docker_setup_fill(s, c, env);
+    r = agx_engine_endpoint_find(target, env, &endpoint, err);
     if (r < 0)
         return agx_error_wrap(err, r, "find the Docker Engine");
     s->used = true;
-    s->is_local = where.is_local;
-    s->engine_socket = AGX_TAKE_PTR(where.unix_socket);
-    agx_docker_where_done(&where);
+    s->is_local = endpoint.is_local;
+    s->engine_socket = AGX_TAKE_PTR(endpoint.unix_socket);
+    agx_engine_endpoint_done(&endpoint);
     return 0;
 }
 
@@ -59,9 +59,9 @@ int agx_docker_setup_complete(struct agx_docker_setup *s, struct agx_error **err
     if (!s->used || !s->is_local)
         return 0;
     if (s->config.isolation == AGX_DOCKER_ISOLATION_REQUIRED)
-        r = agx_fence_allowed(err);
+        r = agx_firewall_allowed(err);
     if (r == 0 && s->config.control != AGX_DOCKER_CONTROL_ENGINE)
-        r = agx_initpath_find("agentix-init", s->init, NULL, &s->init_path, err);
+        r = agx_program_path_find("agentix-init", s->init, NULL, &s->init_path, err);
     s->config.init_path = s->init_path;
     return r;
 }

@@ -11,8 +11,9 @@
 #include "daemon/config.h"
 
 struct agx_docker_setup {
-    struct agx_docker_config config; /* but for what parts.c adds: state, what all backends have */
-    const char *init;                /* what the configuration says of it; borrowed */
+    struct agx_docker_config
+        config;       /* but for what subsystems.c adds: state, what all backends have */
+    const char *init; /* what the configuration says of it; borrowed */
     char *init_path;
     char *engine_socket; /* no mount may show it; NULL: it has none here */
     bool used;           /* the configuration chose this backend; else all is empty */

@@ -48,14 +48,14 @@ static int split_registries(const char *text, struct agx_words *words, const cha
     return 0;
 }
 
-static struct agx_fetch_where engine_at(const struct agx_docker_where *w)
+static struct agx_fetch_endpoint engine_at(const struct agx_engine_endpoint *w)
 {
-    return (struct agx_fetch_where){ .unix_socket = w->unix_socket,
-                                     .base = w->base,
-                                     .ca_file = w->ca_file,
-                                     .cert_file = w->cert_file,
-                                     .key_file = w->key_file,
-                                     .insecure = w->insecure };
+    return (struct agx_fetch_endpoint){ .unix_socket = w->unix_socket,
+                                        .base = w->base,
+                                        .ca_file = w->ca_file,
+                                        .cert_file = w->cert_file,
+                                        .key_file = w->key_file,
+                                        .insecure = w->insecure };
 }
 
 static int open_puller(struct agx_loop *l, const struct agx_image_setup *s,
@@ -67,21 +67,21 @@ static int open_puller(struct agx_loop *l, const struct agx_image_setup *s,
     };
     _cleanup_(agx_error_freep) struct agx_error *no_engine = NULL;
     struct agx_puller_config c = AGX_PULLER_CONFIG_INIT;
-    struct agx_docker_where where = { 0 };
-    struct agx_fetch_where engine;
+    struct agx_engine_endpoint endpoint = { 0 };
+    struct agx_fetch_endpoint engine;
     char text[512];
     int r;
 
     c.env = &env;
     c.insecure = insecure;
-    if (agx_docker_where_find(NULL, s->env, &where, &no_engine) == 0) {
-        engine = engine_at(&where);
+    if (agx_engine_endpoint_find(NULL, s->env, &endpoint, &no_engine) == 0) {
+        engine = engine_at(&endpoint);
         c.engine = &engine;
     } else {
         c.no_engine = agx_error_format(no_engine, text, sizeof(text));
     }
     r = agx_puller_open(l, images, &c, ret_puller, err);
-    agx_docker_where_done(&where);
+    agx_engine_endpoint_done(&endpoint);
     return r;
 }
 

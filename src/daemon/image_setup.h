@@ -5,7 +5,7 @@
 #ifndef AGX_DAEMON_IMAGE_SETUP_H
 #define AGX_DAEMON_IMAGE_SETUP_H
 
-#include "backend/docker/where.h"
+#include "backend/docker/api/engine_endpoint.h"
 #include "daemon/config.h"
 #include "image/pull.h"
 

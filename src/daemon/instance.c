@@ -30,7 +30,7 @@ static pid_t read_holder(int fd)
     return agx_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
 }
 
-static int refuse(const char *path, pid_t holder, struct agx_error **err)
+static int instance_refuse(const char *path, pid_t holder, struct agx_error **err)
 {
     char by[PID_TEXT + 32] = "";
 
@@ -57,7 +57,7 @@ static int try_lock(int fd, const char *path, struct agx_error **err)
             return agx_error_errno(err, errno, "lock '%s'", path);
         holder = read_holder(fd);
         if (!is_dead(holder) || waited_ms >= AGX_INSTANCE_WAIT_MS)
-            return refuse(path, holder, err);
+            return instance_refuse(path, holder, err);
         (void)usleep(AGX_INSTANCE_PAUSE_MS * 1000);
         waited_ms += AGX_INSTANCE_PAUSE_MS;
     }

@@ -73,8 +73,8 @@ struct options {
 struct program {
     struct options options;
     struct agx_config config;
-    struct agx_places places;
-    struct agx_places_agbox agbox;
+    struct agx_file_layout layout;
+    struct agx_file_layout_agbox agbox;
     struct agx_systemd systemd;
     struct agx_docker_env docker_env;
     struct agx_docker_setup docker;
@@ -157,7 +157,7 @@ static bool is_named(const char *argv0, const char *name)
 /* A file named on the command line must exist; the default file need not. */
 static int read_config(struct program *p, struct agx_error **err)
 {
-    const char *path = p->options.config ? p->options.config : p->places.config_file;
+    const char *path = p->options.config ? p->options.config : p->layout.config_file;
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(AGX_YAML_MAX);
     int r = agx_fd_read_file(AT_FDCWD, path, &text, err);
 
@@ -232,7 +232,7 @@ static struct agx_backend_config backend_config(const struct agx_config *c)
 }
 
 /* Paths, configuration, environment: checks everything that can fail before we touch files. */
-static int prepare(struct program *p, struct agx_error **err)
+static int main_prepare(struct program *p, struct agx_error **err)
 {
     const struct agx_xdg x = {
         .runtime_dir = getenv("XDG_RUNTIME_DIR"),
@@ -242,13 +242,13 @@ static int prepare(struct program *p, struct agx_error **err)
         .socket = getenv("AGENTIX_SOCKET"),
         .uid = geteuid(),
     };
-    int r = agx_places_init(&p->places, &x, err);
+    int r = agx_file_layout_init(&p->layout, &x, err);
 
     p->docker_env = read_docker_env();
     if (r == 0)
         r = configure(p, err);
     if (r == 0 && p->config.compat)
-        r = agx_places_agbox_init(&p->agbox, &x, err);
+        r = agx_file_layout_agbox_init(&p->agbox, &x, err);
     if (r == 0)
         r = agx_docker_setup_init(&p->docker, &p->config, &p->docker_env, err);
     if (r == 0)
@@ -270,13 +270,13 @@ static void fill_standard_fds(void)
         (void)close(fd);
 }
 
-static int run(struct program *p, bool *ret_held, struct agx_error **err)
+static int main_run(struct program *p, bool *ret_held, struct agx_error **err)
 {
     struct agx_background background = AGX_BACKGROUND_INIT;
     const struct agx_backend_config backend = backend_config(&p->config);
     const struct agx_daemon_options o = {
         .config = &p->config,
-        .places = &p->places,
+        .layout = &p->layout,
         .agbox = p->config.compat ? &p->agbox : NULL,
         .systemd = &p->systemd,
         .backends = agx_daemon_backends,
@@ -304,14 +304,14 @@ static int run(struct program *p, bool *ret_held, struct agx_error **err)
 static void program_done(struct program *p)
 {
     agx_config_done(&p->config);
-    agx_places_done(&p->places);
-    agx_places_agbox_done(&p->agbox);
+    agx_file_layout_done(&p->layout);
+    agx_file_layout_agbox_done(&p->agbox);
     agx_systemd_done(&p->systemd);
     agx_docker_setup_done(&p->docker);
     agx_native_setup_done(&p->native);
 }
 
-static void complain(const char *name, const struct agx_error *err)
+static void main_complain(const char *name, const struct agx_error *err)
 {
     char text[2048];
 
@@ -330,7 +330,7 @@ int main(int argc, char **argv)
     r = as_agbox ? read_agbox_options(&p.options, argc) : read_options(&p.options, argc, argv);
     if (r > 0)
         return r - 1;
-    r = prepare(&p, &err);
+    r = main_prepare(&p, &err);
     if (r < 0)
         status = EXIT_USAGE;
     else if (p.options.print_config)
@@ -339,10 +339,10 @@ int main(int argc, char **argv)
                                          (r = agx_native_setup_complete(&p.native, &err)) < 0))
         status = EXIT_FAILURE;
     else if (!p.options.check_config)
-        r = run(&p, &held, &err);
+        r = main_run(&p, &held, &err);
     /* In the foreground the log has shown a failed start on the same stderr. */
     if (r < 0 && (status != EXIT_SUCCESS || !p.options.foreground))
-        complain(name, err);
+        main_complain(name, err);
     if (r < 0 && status == EXIT_SUCCESS)
         status = held && !p.config.compat ? EXIT_LOCKED : EXIT_FAILURE;
     program_done(&p);

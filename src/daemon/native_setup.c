@@ -1,13 +1,13 @@
 /* native_setup.c: keys and variables into struct agx_native_config. */
 #include "daemon/native_setup.h"
 
-#include "backend/fence.h"
-#include "backend/initpath.h"
+#include "backend/net/firewall.h"
+#include "backend/program_path.h"
 #include "backend/target.h"
 
 #include "base/banned.h"
 
-static void fill(struct agx_native_setup *s, const struct agx_config *c)
+static void native_setup_fill(struct agx_native_setup *s, const struct agx_config *c)
 {
     s->config = (struct agx_native_config)AGX_NATIVE_CONFIG_INIT;
     s->init = c->native.init;
@@ -30,7 +30,7 @@ int agx_native_setup_init(struct agx_native_setup *s, const struct agx_config *c
         return 0;
     if (target)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "the backend 'native' takes no target");
-    fill(s, c);
+    native_setup_fill(s, c);
     r = agx_subnet_parse(agx_str_from(s->config.pool), &pool, err);
     if (r < 0)
         return agx_error_wrap(err, r, "native.pool");
@@ -65,11 +65,11 @@ static int complete(struct agx_native_setup *s, struct agx_error **err)
     if (!s->used)
         return 0;
     s->rootless = geteuid() != 0;
-    if (!s->rootless && (r = agx_fence_allowed(err)) < 0)
+    if (!s->rootless && (r = agx_firewall_allowed(err)) < 0)
         return r;
-    if ((r = agx_initpath_find("agentix-init", s->init, NULL, &s->init_path, err)) < 0 ||
-        (r = agx_initpath_find("agentix-unpack", NULL, NULL, &s->unpack_path, err)) < 0 ||
-        (r = agx_initpath_find("agentix-forward", NULL, NULL, &s->forward_path, err)) < 0)
+    if ((r = agx_program_path_find("agentix-init", s->init, NULL, &s->init_path, err)) < 0 ||
+        (r = agx_program_path_find("agentix-unpack", NULL, NULL, &s->unpack_path, err)) < 0 ||
+        (r = agx_program_path_find("agentix-forward", NULL, NULL, &s->forward_path, err)) < 0)
         return r;
     s->config.init_path = s->init_path;
     s->config.unpack_path = s->unpack_path;

@@ -10,9 +10,10 @@
 #include "daemon/config.h"
 
 struct agx_native_setup {
-    struct agx_native_config config; /* but for what parts.c adds: places, images, what all backends
+    struct agx_native_config
+        config;       /* but for what subsystems.c adds: places, images, what all backends
                                         have */
-    const char *init;                /* what the configuration says of it; borrowed */
+    const char *init; /* what the configuration says of it; borrowed */
     char *init_path, *unpack_path, *forward_path;
     bool used;     /* the configuration chose this backend; else all is empty */
     bool rootless; /* by an ordinary user: backend/native/rootless.h */

@@ -26,7 +26,7 @@ size_t agx_sockets_fit(size_t conns_max)
     return AGX_MIN(conns_max, files.rlim_cur - FILES_RESERVED);
 }
 
-bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer)
+bool agx_sockets_admit(void *user, const struct agx_grpc_peer *peer)
 {
     const struct agx_config_uids *uids = user;
 
@@ -39,16 +39,16 @@ bool agx_sockets_admit(void *user, const struct agx_rpc_peer *peer)
     return false;
 }
 
-static int serve(struct agx_rpc_server *s, struct agx_listener *take_listener,
-                 struct agx_error **err)
+static int sockets_serve(struct agx_grpc_server *s, struct agx_listener *take_listener,
+                         struct agx_error **err)
 {
-    int r = agx_rpc_server_listen(s, &take_listener, err);
+    int r = agx_grpc_server_listen(s, &take_listener, err);
 
     agx_listener_close(take_listener);
     return r;
 }
 
-int agx_sockets_serve_path(struct agx_loop *l, struct agx_rpc_server *s, const char *path,
+int agx_sockets_serve_path(struct agx_loop *l, struct agx_grpc_server *s, const char *path,
                            bool open_to_all, struct agx_error **err)
 {
     struct agx_listener *listener;
@@ -61,10 +61,10 @@ int agx_sockets_serve_path(struct agx_loop *l, struct agx_rpc_server *s, const c
         agx_listener_close(listener);
         return r;
     }
-    return serve(s, listener, err);
+    return sockets_serve(s, listener, err);
 }
 
-int agx_sockets_serve_fd(struct agx_loop *l, struct agx_rpc_server *s, int fd,
+int agx_sockets_serve_fd(struct agx_loop *l, struct agx_grpc_server *s, int fd,
                          struct agx_error **err)
 {
     struct agx_listener *listener;
@@ -78,5 +78,5 @@ int agx_sockets_serve_fd(struct agx_loop *l, struct agx_rpc_server *s, int fd,
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "LISTEN_FDS: descriptor %d is not a Unix socket", number);
     }
-    return serve(s, listener, err);
+    return sockets_serve(s, listener, err);
 }

@@ -73,15 +73,15 @@ static void on_timer_closed(uv_handle_t *h)
 }
 
 /* Removes it from libcurl and the list; the rest is freed with the timer. */
-static void detach(struct agx_fetch_call *c)
+static void call_detach(struct agx_fetch_call *c)
 {
     fetch_remove(&c->transfer);
     uv_close((uv_handle_t *)&c->timer, on_timer_closed);
 }
 
-static void drop(struct fetch_transfer *t)
+static void call_drop(struct fetch_transfer *t)
 {
-    detach(call_of(t));
+    call_detach(call_of(t));
 }
 
 /* The answer so far; without a body when that goes in pieces. */
@@ -100,11 +100,11 @@ static void tell_done(struct agx_fetch_call *c)
 {
     const struct agx_fetch_answer answer = answer_of(c);
 
-    detach(c);
+    call_detach(c);
     c->request.done(c->user, &answer, AGX_TAKE_PTR(c->error));
 }
 
-static void ended(struct fetch_transfer *t, CURLcode result)
+static void call_ended(struct fetch_transfer *t, CURLcode result)
 {
     struct agx_fetch_call *c = call_of(t);
 
@@ -137,10 +137,10 @@ static void news(struct fetch_transfer *t)
     }
 }
 
-static const struct fetch_transfer_kind call_kind = { news, ended, drop };
+static const struct fetch_transfer_kind call_kind = { news, call_ended, call_drop };
 
 /* Inside libcurl: done() will report this failure. */
-static void fail(struct agx_fetch_call *c, enum agx_code code, const char *why, size_t limit)
+static void call_fail(struct agx_fetch_call *c, enum agx_code code, const char *why, size_t limit)
 {
     if (!c->error)
         (void)agx_error_set(&c->error, code, "%s: the answer's %s longer than %zu bytes", c->name,
@@ -157,7 +157,7 @@ static size_t on_header(char *line, size_t one, size_t n, void *user)
     c->heard_ms = now(c);
     c->head_bytes += n;
     if (c->head_bytes > AGX_HTTP_HEAD_MAX) {
-        fail(c, AGX_RESOURCE_EXHAUSTED, "headers are", AGX_HTTP_HEAD_MAX);
+        call_fail(c, AGX_RESOURCE_EXHAUSTED, "headers are", AGX_HTTP_HEAD_MAX);
         return 0;
     }
     if (c->headed || (line[0] != '\r' && line[0] != '\n')) /* the last line is empty */
@@ -182,7 +182,7 @@ static size_t on_body(char *bytes, size_t one, size_t n, void *user)
     (void)one;
     c->heard_ms = now(c);
     if (agx_buf_append(&c->got, agx_str_bytes(bytes, n)) < 0) {
-        fail(c, AGX_RESOURCE_EXHAUSTED, "body is", c->got.max);
+        call_fail(c, AGX_RESOURCE_EXHAUSTED, "body is", c->got.max);
         return n + 1; /* not n, even when n is 0 */
     }
     if (c->in_pieces)
@@ -212,7 +212,7 @@ static size_t on_read(char *buf, size_t one, size_t size, void *user)
 static void on_timer(uv_timer_t *timer);
 
 /* The timer expires at the earlier of the two limits. */
-static void arm(struct agx_fetch_call *c)
+static void call_arm(struct agx_fetch_call *c)
 {
     uint64_t quiet = c->request.quiet_ms ? c->heard_ms + c->request.quiet_ms : 0;
     uint64_t due = c->due_ms && (!quiet || c->due_ms < quiet) ? c->due_ms : quiet;
@@ -252,7 +252,7 @@ static void on_timer(uv_timer_t *timer)
     if (c->error)
         tell_done(c);
     else
-        arm(c);
+        call_arm(c);
 }
 
 static int add_header(struct agx_fetch_call *c, const char *line)
@@ -357,7 +357,7 @@ int agx_fetch_start(struct agx_fetch *f, const struct agx_fetch_request *request
     uv_update_time(agx_loop_uv(f->loop));
     c->heard_ms = now(c);
     c->due_ms = request->deadline_ms ? c->heard_ms + request->deadline_ms : 0;
-    arm(c);
+    call_arm(c);
     if (ret_call)
         *ret_call = c;
     return 0;
@@ -366,7 +366,7 @@ int agx_fetch_start(struct agx_fetch *f, const struct agx_fetch_request *request
 void agx_fetch_cancel(struct agx_fetch_call *call)
 {
     if (call)
-        detach(call);
+        call_detach(call);
 }
 
 /* libcurl passes on what it kept from inside this call, and sets its timer: users are called in a

@@ -83,7 +83,7 @@ static void duplex_free(struct agx_duplex *d)
     free(d);
 }
 
-static void released(struct agx_duplex *d)
+static void duplex_released(struct agx_duplex *d)
 {
     struct agx_fetch *f = d->transfer.fetch;
 
@@ -94,16 +94,16 @@ static void released(struct agx_duplex *d)
 
 static void on_timer_closed(uv_handle_t *h)
 {
-    released(container_of((uv_timer_t *)h, struct agx_duplex, timer));
+    duplex_released(container_of((uv_timer_t *)h, struct agx_duplex, timer));
 }
 
 static void on_poll_closed(uv_handle_t *h)
 {
-    released(container_of((uv_poll_t *)h, struct agx_duplex, poll));
+    duplex_released(container_of((uv_poll_t *)h, struct agx_duplex, poll));
 }
 
 /* The connection is closed and no callback follows. */
-static void detach(struct agx_duplex *d)
+static void duplex_detach(struct agx_duplex *d)
 {
     bool polled = d->n_open == 2;
 
@@ -114,30 +114,30 @@ static void detach(struct agx_duplex *d)
         uv_close((uv_handle_t *)&d->poll, on_poll_closed);
 }
 
-static void drop(struct fetch_transfer *t)
+static void duplex_drop(struct fetch_transfer *t)
 {
-    detach(duplex_of(t));
+    duplex_detach(duplex_of(t));
 }
 
 /* Takes `error`; NULL: an orderly end. */
-static void finish(struct agx_duplex *d, struct agx_error *error)
+static void duplex_finish(struct agx_duplex *d, struct agx_error *error)
 {
-    detach(d);
+    duplex_detach(d);
     d->ops->closed(d->user, error);
 }
 
-static void fail(struct agx_duplex *d, CURLcode result)
+static void duplex_fail(struct agx_duplex *d, CURLcode result)
 {
     struct agx_error *error = NULL;
 
     (void)fetch_fail(&error, &d->transfer, result, d->name);
-    finish(d, error);
+    duplex_finish(d, error);
 }
 
 /* ---- reading ---- */
 
 /* Passes received bytes to the user; false: the user has closed, or has paused. */
-static bool deliver(struct agx_duplex *d)
+static bool duplex_deliver(struct agx_duplex *d)
 {
     size_t n;
 
@@ -170,7 +170,7 @@ static bool take_refusal(struct agx_duplex *d)
     agx_buf_consume(&d->in, d->in.len - in.len);
     if (r == AGX_HTTP_BODY_MORE)
         return true;
-    detach(d);
+    duplex_detach(d);
     d->ops->refused(d->user, d->status, agx_buf_peek(&d->body));
     return false;
 }
@@ -185,7 +185,7 @@ static bool take_head(struct agx_duplex *d)
 
     if (r < 0) {
         (void)agx_error_set(&error, AGX_DATA_LOSS, "%s: the answer is not HTTP", d->name);
-        finish(d, error);
+        duplex_finish(d, error);
         return false;
     }
     if (r == 0)
@@ -205,12 +205,12 @@ static bool take_head(struct agx_duplex *d)
 }
 
 /* Bytes were added to `in`; false: stop reading. */
-static bool take(struct agx_duplex *d)
+static bool duplex_take(struct agx_duplex *d)
 {
     while (d->state == DUPLEX_ASK)
         if (!take_head(d))
             return d->state == DUPLEX_ASK;
-    return d->state == DUPLEX_REFUSED ? take_refusal(d) : deliver(d);
+    return d->state == DUPLEX_REFUSED ? take_refusal(d) : duplex_deliver(d);
 }
 
 static void on_eof(struct agx_duplex *d)
@@ -218,13 +218,13 @@ static void on_eof(struct agx_duplex *d)
     struct agx_error *error = NULL;
 
     if (d->state == DUPLEX_REFUSED) {
-        detach(d);
+        duplex_detach(d);
         d->ops->refused(d->user, d->status, agx_buf_peek(&d->body));
         return;
     }
     if (d->state == DUPLEX_ASK)
         (void)agx_error_set(&error, AGX_UNAVAILABLE, "%s: the connection was closed", d->name);
-    finish(d, error);
+    duplex_finish(d, error);
 }
 
 static void read_some(struct agx_duplex *d)
@@ -234,7 +234,7 @@ static void read_some(struct agx_duplex *d)
         CURLcode c;
 
         if (agx_buf_reserve(&d->in, READ_BYTES) < 0) {
-            fail(d, CURLE_OUT_OF_MEMORY);
+            duplex_fail(d, CURLE_OUT_OF_MEMORY);
             return;
         }
         c = curl_easy_recv(d->transfer.easy, d->in.data + d->in.len, READ_BYTES, &n);
@@ -244,7 +244,7 @@ static void read_some(struct agx_duplex *d)
             return;
         }
         if (c != CURLE_OK) {
-            fail(d, c);
+            duplex_fail(d, c);
             return;
         }
         if (n == 0) {
@@ -252,7 +252,7 @@ static void read_some(struct agx_duplex *d)
             return;
         }
         d->in.len += n;
-        if (!take(d))
+        if (!duplex_take(d))
             return;
     }
     /* Gives others a turn; TLS may have buffered more than the socket shows. */
@@ -344,14 +344,14 @@ static void on_timer(uv_timer_t *timer)
     struct agx_error *error = NULL;
 
     if (d->state == DUPLEX_OPEN) {
-        if (deliver(d))
+        if (duplex_deliver(d))
             read_some(d);
         update_poll(d);
         return;
     }
     (void)agx_error_set(&error, AGX_DEADLINE_EXCEEDED, "%s: no answer within %llu ms", d->name,
                         (unsigned long long)d->open_ms);
-    finish(d, error);
+    duplex_finish(d, error);
 }
 
 /* ---- the connection ---- */
@@ -363,14 +363,14 @@ static void ended(struct fetch_transfer *t, CURLcode result)
     struct agx_error *error = NULL;
 
     if (result != CURLE_OK) {
-        fail(d, result);
+        duplex_fail(d, result);
         return;
     }
     (void)curl_easy_getinfo(t->easy, CURLINFO_ACTIVESOCKET, &fd);
     d->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (d->fd < 0 || uv_poll_init(agx_loop_uv(t->fetch->loop), &d->poll, d->fd) < 0) {
         (void)agx_error_set(&error, AGX_RESOURCE_EXHAUSTED, "%s: no descriptor for it", d->name);
-        finish(d, error);
+        duplex_finish(d, error);
         return;
     }
     d->n_open++;
@@ -379,7 +379,7 @@ static void ended(struct fetch_transfer *t, CURLcode result)
     update_poll(d);
 }
 
-static const struct fetch_transfer_kind duplex_kind = { .ended = ended, .drop = drop };
+static const struct fetch_transfer_kind duplex_kind = { .ended = ended, .drop = duplex_drop };
 
 static struct agx_duplex *duplex_new(const struct agx_duplex_request *q,
                                      const struct agx_duplex_ops *ops, void *user)
@@ -474,6 +474,6 @@ void agx_duplex_pause(struct agx_duplex *d, bool paused)
 struct agx_duplex *agx_duplex_close(struct agx_duplex *d)
 {
     if (d)
-        detach(d);
+        duplex_detach(d);
     return NULL;
 }

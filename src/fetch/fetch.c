@@ -81,7 +81,7 @@ void fetch_settle(struct agx_fetch *f)
     }
 }
 
-static void act(struct agx_fetch *f, curl_socket_t fd, int events)
+static void fetch_act(struct agx_fetch *f, curl_socket_t fd, int events)
 {
     int running;
 
@@ -93,7 +93,7 @@ static void act(struct agx_fetch *f, curl_socket_t fd, int events)
 
 static void on_timer(uv_timer_t *timer)
 {
-    act(container_of(timer, struct agx_fetch, timer), CURL_SOCKET_TIMEOUT, 0);
+    fetch_act(container_of(timer, struct agx_fetch, timer), CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int on_timer_wish(CURLM *multi, long timeout_ms, void *user)
@@ -119,7 +119,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         action |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         action |= CURL_CSELECT_OUT;
-    act(w->fetch, w->fd, action);
+    fetch_act(w->fetch, w->fd, action);
 }
 
 static void on_watch_closed(uv_handle_t *h)
@@ -168,7 +168,7 @@ static int on_socket_wish(CURL *easy, curl_socket_t fd, int what, void *user, vo
     return uv_poll_start(&w->poll, events, on_poll) < 0 ? -1 : 0;
 }
 
-static int copy(char **slot, const char *value)
+static int fetch_copy(char **slot, const char *value)
 {
     if (!value)
         return 0;
@@ -176,12 +176,12 @@ static int copy(char **slot, const char *value)
     return *slot ? 0 : -AGX_RESOURCE_EXHAUSTED;
 }
 
-static int copy_where(struct agx_fetch *f, const struct agx_fetch_where *w)
+static int copy_where(struct agx_fetch *f, const struct agx_fetch_endpoint *w)
 {
     f->insecure = w->insecure;
-    if (copy(&f->unix_socket, w->unix_socket) < 0 || copy(&f->base, w->base) < 0 ||
-        copy(&f->ca_file, w->ca_file) < 0 || copy(&f->cert_file, w->cert_file) < 0 ||
-        copy(&f->key_file, w->key_file) < 0)
+    if (fetch_copy(&f->unix_socket, w->unix_socket) < 0 || fetch_copy(&f->base, w->base) < 0 ||
+        fetch_copy(&f->ca_file, w->ca_file) < 0 || fetch_copy(&f->cert_file, w->cert_file) < 0 ||
+        fetch_copy(&f->key_file, w->key_file) < 0)
         return -AGX_RESOURCE_EXHAUSTED;
     return 0;
 }
@@ -203,14 +203,14 @@ int agx_fetch_open(struct agx_loop *l, const struct agx_fetch_config *config,
     int r;
 
     agx_loop_assert(l);
-    assert(config->where.base && config->connections_max > 0 && config->idle_max > 0);
+    assert(config->endpoint.base && config->connections_max > 0 && config->idle_max > 0);
     f->loop = l;
     f->n_open = 1;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         free(f);
         return agx_error_set(err, AGX_INTERNAL, "start libcurl");
     }
-    if (copy_where(f, &config->where) < 0 || !(f->multi = curl_multi_init())) {
+    if (copy_where(f, &config->endpoint) < 0 || !(f->multi = curl_multi_init())) {
         fetch_released(f);
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "open an HTTP client: out of memory");
     }

@@ -26,7 +26,7 @@ struct agx_fetch_call;
 struct agx_fetch_answer;
 
 /* The server. Strings are borrowed for the call of open. */
-struct agx_fetch_where {
+struct agx_fetch_endpoint {
     const char *unix_socket;                    /* path; NULL: TCP */
     const char *base;                           /* "http://engine", "https://host:2376" */
     const char *ca_file, *cert_file, *key_file; /* PEM; NULL: the system's, and no client
@@ -35,7 +35,7 @@ struct agx_fetch_where {
 };
 
 struct agx_fetch_config {
-    struct agx_fetch_where where;
+    struct agx_fetch_endpoint endpoint;
     size_t connections_max; /* at a time; further calls wait for one */
     size_t idle_max;        /* idle connections that are kept */
 };

@@ -31,7 +31,8 @@ static struct flow **bucket_of(struct forward *f, const struct route *r, const s
     return &f->buckets[hash % FORWARD_FLOWS_MAX];
 }
 
-static struct flow *find(struct forward *f, const struct route *r, const struct address *peer)
+static struct flow *datagram_find(struct forward *f, const struct route *r,
+                                  const struct address *peer)
 {
     struct flow *each = *bucket_of(f, r, peer);
 
@@ -71,7 +72,7 @@ static void touch(struct forward *f, struct flow *flow)
     put_last(f, flow);
 }
 
-static void end(struct forward *f, struct flow *flow)
+static void datagram_end(struct forward *f, struct flow *flow)
 {
     struct flow **at = bucket_of(f, flow->route, &flow->peer);
 
@@ -98,7 +99,7 @@ void agx_datagram_bury(struct forward *f)
 int agx_datagram_expire(struct forward *f)
 {
     while (f->oldest && f->now_ms - f->oldest->used_ms >= FORWARD_FLOW_MS)
-        end(f, f->oldest);
+        datagram_end(f, f->oldest);
     agx_datagram_bury(f);
     if (!f->oldest)
         return -1;
@@ -123,13 +124,13 @@ static void on_answer(struct forward *f, struct watch *w, uint32_t events)
 }
 
 /* NULL: none can be made now, and the datagram is lost. */
-static struct flow *begin(struct forward *f, struct route *r, const struct address *peer)
+static struct flow *datagram_begin(struct forward *f, struct route *r, const struct address *peer)
 {
     struct flow *flow, **at;
     int fd;
 
     if (f->n_flows == FORWARD_FLOWS_MAX)
-        end(f, f->oldest);
+        datagram_end(f, f->oldest);
     fd = socket(r->to.any.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     flow = fd >= 0 ? calloc(1, sizeof(*flow)) : NULL;
     if (!flow || connect(fd, (const struct sockaddr *)&r->to.any, r->to.len) < 0) {
@@ -162,9 +163,9 @@ void agx_datagram_arrived(struct forward *f, struct watch *w, uint32_t events)
 
         if (n < 0)
             return;
-        flow = find(f, r, &peer);
+        flow = datagram_find(f, r, &peer);
         if (!flow)
-            flow = begin(f, r, &peer);
+            flow = datagram_begin(f, r, &peer);
         else
             touch(f, flow);
         if (flow)

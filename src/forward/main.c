@@ -180,7 +180,7 @@ static void listen_inside(const struct options *o)
 
 /* Starts in the host's namespaces with the daemon's identity; ends in the network namespace from
  * which connections are made. */
-static void enter(const struct options *o)
+static void main_enter(const struct options *o)
 {
     if (o->inside)
         listen_inside(o);
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
         die_of("arguments");
     (void)signal(SIGPIPE, SIG_IGN);
     set_limits();
-    enter(&o);
+    main_enter(&o);
     forward.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (forward.epoll_fd < 0)
         die("epoll");

@@ -39,7 +39,7 @@ void agx_watch_end(struct forward *f, struct watch *w)
     w->fd = -1;
 }
 
-static void turn(struct forward *f)
+static void poller_turn(struct forward *f)
 {
     struct epoll_event events[EVENTS];
     int n = epoll_wait(f->epoll_fd, events, EVENTS, agx_datagram_expire(f));
@@ -59,5 +59,5 @@ _Noreturn void agx_forward_run(struct forward *f)
 {
     f->now_ms = agx_clock_ms();
     for (;;)
-        turn(f);
+        poller_turn(f);
 }

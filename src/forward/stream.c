@@ -42,7 +42,7 @@ static void set_listening(struct forward *f, bool on)
     }
 }
 
-static void end(struct forward *f, struct stream *s)
+static void stream_end(struct forward *f, struct stream *s)
 {
     agx_watch_end(f, &s->sides[0].watch);
     agx_watch_end(f, &s->sides[1].watch);
@@ -61,7 +61,7 @@ static void reset(struct forward *f, struct stream *s)
 
     for (int i = 0; i < 2; i++)
         (void)setsockopt(s->sides[i].watch.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-    end(f, s);
+    stream_end(f, s);
 }
 
 void agx_stream_bury(struct forward *f)
@@ -75,7 +75,7 @@ void agx_stream_bury(struct forward *f)
 }
 
 /* Moves one piece of a lane. 1: there may be more; 0: it must wait, or has ended; -1: reset. */
-static int move(struct forward *f, struct stream *s, int from)
+static int stream_move(struct forward *f, struct stream *s, int from)
 {
     int source = s->sides[from].watch.fd, sink = s->sides[1 - from].watch.fd;
     ssize_t n = recv(source, f->piece, sizeof(f->piece), MSG_PEEK | MSG_DONTWAIT);
@@ -107,7 +107,7 @@ static int move_some(struct forward *f, struct stream *s, int from)
 
     s->lanes[from] = s->lanes[from] == LANE_ENDED ? LANE_ENDED : LANE_READS;
     for (int i = 0; r == 1 && i < FORWARD_TURN && s->lanes[from] != LANE_ENDED; i++)
-        r = move(f, s, from);
+        r = stream_move(f, s, from);
     return r;
 }
 
@@ -129,7 +129,7 @@ static void go_on(struct forward *f, struct stream *s)
         return;
     }
     if (s->lanes[0] == LANE_ENDED && s->lanes[1] == LANE_ENDED) {
-        end(f, s);
+        stream_end(f, s);
         return;
     }
     for (int i = 0; i < 2; i++)
@@ -178,7 +178,7 @@ static void go_to(struct forward *f, struct stream *s, const struct address *to)
     agx_watch_set(f, &s->sides[1].watch, EPOLLOUT);
 }
 
-static void begin(struct forward *f, int fd, const struct address *to)
+static void stream_begin(struct forward *f, int fd, const struct address *to)
 {
     struct stream *s = calloc(1, sizeof(*s));
     int other = s ? socket(to->any.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
@@ -209,6 +209,6 @@ void agx_stream_accept(struct forward *f, struct watch *w, uint32_t events)
         fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
-        begin(f, fd, &r->to);
+        stream_begin(f, fd, &r->to);
     }
 }

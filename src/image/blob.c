@@ -44,7 +44,7 @@ static ssize_t on_read(struct archive *a, void *user, const void **ret_bytes)
     return n;
 }
 
-static int fail(struct agx_blob *b, struct agx_error **err)
+static int blob_fail(struct agx_blob *b, struct agx_error **err)
 {
     if (b->sys_errno)
         return agx_error_errno(err, b->sys_errno, "read a blob");
@@ -61,7 +61,7 @@ static int open_member(struct agx_blob *b, struct agx_error **err)
     if (archive_read_support_format_tar(b->tar) != ARCHIVE_OK ||
         archive_read_open(b->tar, b, NULL, on_read, NULL) != ARCHIVE_OK ||
         archive_read_next_header(b->tar, &e) < ARCHIVE_WARN)
-        return fail(b, err);
+        return blob_fail(b, err);
     return 0;
 }
 
@@ -94,7 +94,7 @@ ssize_t agx_blob_read(void *user, void *buf, size_t size, struct agx_error **err
     if (n < 0 && !b->tar)
         return agx_error_errno(err, errno, "read a blob");
     if (n < 0)
-        return fail(b, err);
+        return blob_fail(b, err);
     r = agx_digest_sum_add(b->sum, agx_str_bytes(buf, (size_t)n), err);
     return r < 0 ? r : n;
 }

@@ -62,7 +62,7 @@ static int take_quoted(struct agx_str *rest, struct agx_buf *value)
     return -AGX_DATA_LOSS;
 }
 
-static int keep(struct agx_challenge *c, struct agx_str name, struct agx_buf *value)
+static int challenge_keep(struct agx_challenge *c, struct agx_str name, struct agx_buf *value)
 {
     char **slot = agx_str_eq_nocase(name, AGX_STR("realm"))     ? &c->realm
                   : agx_str_eq_nocase(name, AGX_STR("service")) ? &c->service
@@ -90,7 +90,7 @@ static int take_parameter(struct agx_challenge *c, struct agx_str name, struct a
         r = agx_buf_append(&value, take_token(rest));
         skip(rest, "="); /* the end of an unnamed secret in base64 */
     }
-    return r == 0 && wanted ? keep(c, name, &value) : r;
+    return r == 0 && wanted ? challenge_keep(c, name, &value) : r;
 }
 
 static enum agx_challenge_kind kind_of(struct agx_str scheme)
@@ -102,7 +102,7 @@ static enum agx_challenge_kind kind_of(struct agx_str scheme)
     return AGX_CHALLENGE_NONE;
 }
 
-static int parse(struct agx_challenge *c, struct agx_str rest)
+static int challenge_parse(struct agx_challenge *c, struct agx_str rest)
 {
     bool has_scheme = false, wanted = false;
     int r;
@@ -135,7 +135,7 @@ int agx_challenge_parse(struct agx_challenge *c, struct agx_str text, struct agx
     int r;
 
     *c = (struct agx_challenge){ 0 };
-    r = parse(c, text);
+    r = challenge_parse(c, text);
     if (r == 0)
         return 0;
     agx_challenge_done(c);

@@ -45,7 +45,7 @@ struct agx_credentials_lookup {
 
 /* ---- the environment ---- */
 
-static char *copy(const char *s)
+static char *credentials_copy(const char *s)
 {
     char *c = s ? strdup(s) : NULL;
 
@@ -63,10 +63,10 @@ struct agx_credentials_env agx_credentials_env_dup(const struct agx_credentials_
         n++;
     all = agx_alloc((n + 1) * sizeof(*all));
     for (size_t i = 0; i < n; i++)
-        all[i] = copy(env->all[i]);
-    return (struct agx_credentials_env){ .config = copy(env->config),
-                                         .home = copy(env->home),
-                                         .path = copy(env->path),
+        all[i] = credentials_copy(env->all[i]);
+    return (struct agx_credentials_env){ .config = credentials_copy(env->config),
+                                         .home = credentials_copy(env->home),
+                                         .path = credentials_copy(env->path),
                                          .all = (const char *const *)all };
 }
 
@@ -96,10 +96,10 @@ char *agx_credentials_dir(const char *config, const char *home)
 
 /* ---- what is found ---- */
 
-static void keep(struct agx_credentials_lookup *k, const char *user, const char *secret)
+static void credentials_keep(struct agx_credentials_lookup *k, const char *user, const char *secret)
 {
-    k->name = strcmp(user, TOKEN_USER) == 0 ? NULL : copy(user);
-    k->secret = copy(secret);
+    k->name = strcmp(user, TOKEN_USER) == 0 ? NULL : credentials_copy(user);
+    k->secret = credentials_copy(secret);
 }
 
 /* ---- config.json ---- */
@@ -152,7 +152,7 @@ static void keep_pair(struct agx_credentials_lookup *k, const char *pair)
         return;
     }
     *colon = '\0';
-    keep(k, (char *)text.data, colon + 1);
+    credentials_keep(k, (char *)text.data, colon + 1);
 }
 
 static void keep_entry(struct agx_credentials_lookup *k, const json_t *entry)
@@ -161,11 +161,11 @@ static void keep_entry(struct agx_credentials_lookup *k, const json_t *entry)
     const char *user = text_of(entry, "username"), *password = text_of(entry, "password");
 
     if (token)
-        keep(k, TOKEN_USER, token);
+        credentials_keep(k, TOKEN_USER, token);
     else if (pair)
         keep_pair(k, pair);
     else if (user && password)
-        keep(k, user, password);
+        credentials_keep(k, user, password);
 }
 
 /* NULL: there is no such file, or an error. */
@@ -218,7 +218,7 @@ static void on_timer_closed(uv_handle_t *h)
     lookup_free(k);
 }
 
-static void tell(struct agx_credentials_lookup *k)
+static void credentials_tell(struct agx_credentials_lookup *k)
 {
     agx_credentials_fn done = k->done;
 
@@ -243,7 +243,7 @@ static void read_helper(struct agx_credentials_lookup *k)
     user = text_of(value, "Username");
     secret = text_of(value, "Secret");
     if (user && secret)
-        keep(k, user, secret);
+        credentials_keep(k, user, secret);
     else
         (void)agx_error_set(&k->error, AGX_DATA_LOSS, "'%s' gave no credentials for '%s'",
                             k->helper, k->key);
@@ -264,7 +264,7 @@ static void on_exit_(void *user, const struct agx_child_status *status)
         read_helper(k);
     else if (!k->error && status->code != 1)
         (void)agx_error_set(&k->error, AGX_UNAVAILABLE, "'%s' failed", k->helper);
-    tell(k);
+    credentials_tell(k);
 }
 
 static void on_deadline(uv_timer_t *timer)
@@ -363,7 +363,7 @@ static bool start_helper(struct agx_credentials_lookup *k,
 
 static void on_found(uv_timer_t *timer)
 {
-    tell(container_of(timer, struct agx_credentials_lookup, timer));
+    credentials_tell(container_of(timer, struct agx_credentials_lookup, timer));
 }
 
 struct agx_credentials_lookup *
@@ -378,7 +378,8 @@ agx_credentials_lookup_start(struct agx_loop *l, const struct agx_credentials_lo
     k->done = done;
     k->user = user;
     k->out = -1;
-    k->key = copy(strcmp(params->registry, "docker.io") == 0 ? HUB_KEY : params->registry);
+    k->key =
+        credentials_copy(strcmp(params->registry, "docker.io") == 0 ? HUB_KEY : params->registry);
     (void)uv_timer_init(agx_loop_uv(l), &k->timer); /* never fails */
     k->timer_open = true;
     config = read_config(params->env, &k->error);

@@ -25,7 +25,7 @@ bool agx_digest_is(struct agx_str text)
 }
 
 /* SHA-256 of plain memory fails for want of memory alone. */
-static int fail(struct agx_error **err)
+static int digest_fail(struct agx_error **err)
 {
     return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a SHA-256 digest");
 }
@@ -46,7 +46,9 @@ static void write_text(const uint8_t digest[AGX_DIGEST_BYTES], char out[AGX_DIGE
 int agx_digest_raw(struct agx_str bytes, uint8_t ret_digest[AGX_DIGEST_BYTES],
                    struct agx_error **err)
 {
-    return EVP_Digest(bytes.ptr, bytes.len, ret_digest, NULL, EVP_sha256(), NULL) ? 0 : fail(err);
+    return EVP_Digest(bytes.ptr, bytes.len, ret_digest, NULL, EVP_sha256(), NULL)
+               ? 0
+               : digest_fail(err);
 }
 
 int agx_digest_of(struct agx_str bytes, char ret_digest[AGX_DIGEST_SIZE], struct agx_error **err)
@@ -66,7 +68,7 @@ int agx_digest_sum_new(struct agx_digest_sum **ret_sum, struct agx_error **err)
     if (!s || !(s->context = EVP_MD_CTX_new()) ||
         !EVP_DigestInit_ex(s->context, EVP_sha256(), NULL)) {
         agx_digest_sum_free(s);
-        return fail(err);
+        return digest_fail(err);
     }
     *ret_sum = s;
     return 0;
@@ -74,7 +76,7 @@ int agx_digest_sum_new(struct agx_digest_sum **ret_sum, struct agx_error **err)
 
 int agx_digest_sum_add(struct agx_digest_sum *sum, struct agx_str bytes, struct agx_error **err)
 {
-    return EVP_DigestUpdate(sum->context, bytes.ptr, bytes.len) ? 0 : fail(err);
+    return EVP_DigestUpdate(sum->context, bytes.ptr, bytes.len) ? 0 : digest_fail(err);
 }
 
 int agx_digest_sum_end(struct agx_digest_sum *sum, char ret_digest[AGX_DIGEST_SIZE],
@@ -83,7 +85,7 @@ int agx_digest_sum_end(struct agx_digest_sum *sum, char ret_digest[AGX_DIGEST_SI
     uint8_t digest[AGX_DIGEST_BYTES];
 
     if (!EVP_DigestFinal_ex(sum->context, digest, NULL))
-        return fail(err);
+        return digest_fail(err);
     write_text(digest, ret_digest);
     return 0;
 }

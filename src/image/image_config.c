@@ -2,7 +2,7 @@
 #include "image/image.h"
 
 #include "base/limits.h"
-#include "core/member.h"
+#include "core/json_optional.h"
 #include "image/digest.h"
 
 #include <inttypes.h>
@@ -98,7 +98,7 @@ static int take_healthcheck(const json_t *config, struct agx_healthcheck *h, str
     if (!agx_json_has(config, "Healthcheck"))
         return 0;
     if ((r = agx_json_get_object(config, "Healthcheck", &check, err)) < 0 ||
-        (r = agx_member_words(check, "Test", &h->test, err)) < 0 ||
+        (r = agx_json_optional_words(check, "Test", &h->test, err)) < 0 ||
         (r = take_time(check, "Interval", &h->interval_ns, err)) < 0 ||
         (r = take_time(check, "Timeout", &h->timeout_ns, err)) < 0 ||
         (r = take_time(check, "StartPeriod", &h->start_period_ns, err)) < 0 ||
@@ -123,12 +123,12 @@ static int take_run(struct agx_image_config *c, const json_t *root, struct agx_e
     if (!agx_json_has(root, "config"))
         return 0; /* an image that only has files */
     if ((r = agx_json_get_object(root, "config", &config, err)) < 0 ||
-        (r = agx_member_text(config, "User", &c->user, err)) < 0 ||
-        (r = agx_member_text(config, "WorkingDir", &c->workdir, err)) < 0 ||
-        (r = agx_member_text(config, "StopSignal", &c->stop_signal, err)) < 0 ||
-        (r = agx_member_words(config, "Env", &c->env, err)) < 0 ||
-        (r = agx_member_words(config, "Entrypoint", &c->entrypoint, err)) < 0 ||
-        (r = agx_member_words(config, "Cmd", &c->command, err)) < 0 ||
+        (r = agx_json_optional_text(config, "User", &c->user, err)) < 0 ||
+        (r = agx_json_optional_text(config, "WorkingDir", &c->workdir, err)) < 0 ||
+        (r = agx_json_optional_text(config, "StopSignal", &c->stop_signal, err)) < 0 ||
+        (r = agx_json_optional_words(config, "Env", &c->env, err)) < 0 ||
+        (r = agx_json_optional_words(config, "Entrypoint", &c->entrypoint, err)) < 0 ||
+        (r = agx_json_optional_words(config, "Cmd", &c->command, err)) < 0 ||
         (r = take_labels(config, &c->labels, err)) < 0 ||
         (r = take_ports(config, &c->exposed_ports, err)) < 0)
         return r;
@@ -141,7 +141,7 @@ static int take_layers(struct agx_image_config *c, const json_t *root, struct ag
     int r = agx_json_get_object(root, "rootfs", &rootfs, err);
 
     if (r == 0)
-        r = agx_member_words(rootfs, "diff_ids", &c->diff_ids, err);
+        r = agx_json_optional_words(rootfs, "diff_ids", &c->diff_ids, err);
     if (r < 0)
         return r;
     if (c->diff_ids.len > AGX_IMAGE_LAYERS_MAX)
@@ -158,10 +158,10 @@ static int take_all(struct agx_image_config *c, const json_t *root, struct agx_e
 {
     int r;
 
-    if ((r = agx_member_text(root, "os", &c->os, err)) < 0 ||
-        (r = agx_member_text(root, "architecture", &c->architecture, err)) < 0 ||
-        (r = agx_member_text(root, "variant", &c->variant, err)) < 0 ||
-        (r = agx_member_text(root, "created", &c->created, err)) < 0 ||
+    if ((r = agx_json_optional_text(root, "os", &c->os, err)) < 0 ||
+        (r = agx_json_optional_text(root, "architecture", &c->architecture, err)) < 0 ||
+        (r = agx_json_optional_text(root, "variant", &c->variant, err)) < 0 ||
+        (r = agx_json_optional_text(root, "created", &c->created, err)) < 0 ||
         (r = take_run(c, root, err)) < 0 || (r = take_layers(c, root, err)) < 0)
         return r;
     if (c->os && strcmp(c->os, "linux") != 0)

@@ -29,7 +29,7 @@ enum { LINKS_MAX = 8 }; /* in a chain; `docker save` writes one */
 
 /* Appends the components of `path` to the name in `out`, resolving "." and "..". False: it leads
  * out, or is too long. */
-static bool join(char out[PATH_MAX], struct agx_str path)
+static bool imagefile_join(char out[PATH_MAX], struct agx_str path)
 {
     struct agx_str part;
     size_t len = strlen(out);
@@ -60,7 +60,7 @@ const struct member *index_find(const struct index *x, struct agx_str name)
     char path[PATH_MAX] = "";
     const struct member *m;
 
-    if (!join(path, name))
+    if (!imagefile_join(path, name))
         return NULL;
     for (int i = 0; i < LINKS_MAX; i++) {
         m = agx_map_get(&x->members, agx_str_from(path));
@@ -105,9 +105,9 @@ static char *link_of(const char *name, const char *symlink, const char *hardlink
     char path[PATH_MAX] = "";
     const char *slash = strrchr(name, '/');
 
-    if (symlink && slash && !join(path, agx_str_bytes(name, (size_t)(slash - name))))
+    if (symlink && slash && !imagefile_join(path, agx_str_bytes(name, (size_t)(slash - name))))
         return NULL;
-    return join(path, agx_str_from(symlink ? symlink : hardlink)) ? strdup(path) : NULL;
+    return imagefile_join(path, agx_str_from(symlink ? symlink : hardlink)) ? strdup(path) : NULL;
 }
 
 static int index_add(struct index *x, struct agx_tarstream *t, struct archive_entry *e,
@@ -121,7 +121,8 @@ static int index_add(struct index *x, struct agx_tarstream *t, struct archive_en
 
     /* An archive of images has no such member: this is a root file system's. The same holds for
      * more members than the limit. */
-    if (!text || !join(name, agx_str_from(text)) || x->members.len >= AGX_IMPORT_MEMBERS_MAX ||
+    if (!text || !imagefile_join(name, agx_str_from(text)) ||
+        x->members.len >= AGX_IMPORT_MEMBERS_MAX ||
         (archive_entry_filetype(e) != AE_IFREG && !symlink && !hardlink))
         return 0;
     m = calloc(1, sizeof(*m));

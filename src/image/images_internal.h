@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/uuid.h"
 #include "image/blob.h"
-#include "image/intake.h"
+#include "image/ingest.h"
 #include "loop/job.h"
 
 struct layer_op;
@@ -63,7 +63,7 @@ struct agx_images {
     bool changing;           /* one is under way */
     unsigned holds;          /* while there are any, removals wait: */
     struct agx_list held;    /* they stand here, in their order */
-    unsigned users;          /* spools, intakes, imports and removals */
+    unsigned users;          /* spools, ingests, imports and removals */
     bool stopping;
     unsigned pools_left;
     agx_done_fn stopped;
@@ -140,25 +140,25 @@ void layer_drop(struct agx_images *s, struct layer *l);
 /* Its state has changed: operations that wait for it look again. */
 void layer_wake(struct layer *l);
 
-/* ---- intake.c, layer_op.c ---- */
+/* ---- ingest.c, layer_op.c ---- */
 
-struct agx_intake {
+struct agx_ingest {
     struct agx_images *s;
     struct layer **held; /* each with a reference */
     size_t n_held;
     struct agx_list ops; /* of struct layer_op: under way */
-    unsigned n_busy;     /* operations that use the intake: it lives until they end */
+    unsigned n_busy;     /* operations that use the ingest: it lives until they end */
     bool freed;
 };
 
 /* Holds a layer for the ingest. */
-int intake_hold(struct agx_intake *in, struct layer *l, struct agx_error **err) AGX_MUST_CHECK;
-void intake_begin(struct agx_intake *in);
+int ingest_hold(struct agx_ingest *in, struct layer *l, struct agx_error **err) AGX_MUST_CHECK;
+void ingest_begin(struct agx_ingest *in);
 /* An operation has ended; the ingest may be gone afterwards. */
-void intake_end(struct agx_intake *in);
+void ingest_end(struct agx_ingest *in);
 
 /* Cancels everything in progress. */
-void intake_cancel(struct agx_intake *in);
+void ingest_cancel(struct agx_ingest *in);
 /* The canonical form of an image's name; the caller frees it. */
 int images_whole_name(struct agx_str text, char **ret_name, struct agx_error **err) AGX_MUST_CHECK;
 
@@ -173,9 +173,9 @@ struct layer_source {
 typedef void (*layer_done_fn)(void *user, const char *diff_id, struct agx_error *error);
 
 /* Takes the spool on success. */
-int layer_op_start(struct agx_intake *in, const struct layer_source *source, layer_done_fn done,
+int layer_op_start(struct agx_ingest *in, const struct layer_source *source, layer_done_fn done,
                    void *user, struct agx_error **err) AGX_MUST_CHECK;
-/* Of an intake. */
+/* Of an ingest. */
 void layer_ops_cancel(struct agx_list *ops);
 /* Something has become of the layer that they wait for: none waits for that one any more. */
 void layer_ops_wake(struct agx_list *waiters);

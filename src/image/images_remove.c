@@ -137,7 +137,8 @@ static void remove_end(struct change *c, struct agx_error *error)
     free(op);
 }
 
-static void start(struct agx_images *s, char *ref, agx_images_removed_fn done, void *user)
+static void images_remove_start(struct agx_images *s, char *ref, agx_images_removed_fn done,
+                                void *user)
 {
     struct remove_op *op = agx_new(struct remove_op);
 
@@ -182,10 +183,10 @@ void agx_images_remove(struct agx_images *s, struct agx_str ref, agx_images_remo
 
     if (!text)
         abort();
-    start(s, text, done, user);
+    images_remove_start(s, text, done, user);
 }
 
 void agx_images_prune(struct agx_images *s, agx_images_removed_fn done, void *user)
 {
-    start(s, NULL, done, user);
+    images_remove_start(s, NULL, done, user);
 }

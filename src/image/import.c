@@ -28,7 +28,7 @@ enum import_state {
 struct agx_import {
     struct agx_job job;
     struct agx_images *s;
-    struct agx_intake *in;
+    struct agx_ingest *in;
     struct agx_spool *spool;
     char *name; /* canonical, or NULL */
     struct agx_import_params params;
@@ -77,7 +77,7 @@ static void read_cancel(struct agx_job *j)
     atomic_store(&container_of(j, struct agx_import, job)->stop, true);
 }
 
-static void tell(struct agx_import *im)
+static void import_tell(struct agx_import *im)
 {
     if (im->params.progress)
         im->params.progress(im->user, &im->progress);
@@ -106,7 +106,7 @@ static void read_done(struct agx_job *j, struct agx_error *error)
             im->progress.bytes_total += image->layers[k].size;
     }
     im->progress.image = agx_text(im->progress.image);
-    tell(im);
+    import_tell(im);
     import_go(im, IMPORT_LAYERS);
 }
 
@@ -133,7 +133,7 @@ static void layer_over(struct agx_import *im)
     im->progress.layers_done++;
     im->progress.bytes_done += im->archive.images[im->image_at].layers[im->layer_at].size;
     im->layer_at++;
-    tell(im);
+    import_tell(im);
 }
 
 static void on_layer(void *user, const char *diff_id, struct agx_error *error)
@@ -163,7 +163,7 @@ static void next_layer(struct agx_import *im)
             continue;
         }
         l = &image->layers[im->layer_at];
-        if (!agx_intake_has(im->in, agx_str_from(image->diff_ids.items[im->layer_at]))) {
+        if (!agx_ingest_has(im->in, agx_str_from(image->diff_ids.items[im->layer_at]))) {
             const struct layer_source source = { .place = l->place,
                                                  .digest = l->digest,
                                                  .diff_id = image->diff_ids.items[im->layer_at] };
@@ -182,7 +182,7 @@ static void next_layer(struct agx_import *im)
 
 static void next_image(struct agx_import *im);
 
-static int keep(struct agx_import *im, struct agx_image *image, struct agx_error **err)
+static int import_keep(struct agx_import *im, struct agx_image *image, struct agx_error **err)
 {
     int r = im->name_at > 0 ? 0
                             : agx_text_grow((void **)&im->images, im->n_images,
@@ -201,7 +201,7 @@ static void on_image(void *user, struct agx_image *image, struct agx_error *erro
     struct agx_import *im = user;
 
     if (!error)
-        (void)!keep(im, image, &error);
+        (void)!import_keep(im, image, &error);
     if (error) {
         import_fail(im, error);
         return;
@@ -217,21 +217,21 @@ static void on_image(void *user, struct agx_image *image, struct agx_error *erro
 static void next_image(struct agx_import *im)
 {
     const struct agx_imagefile_image *image;
-    struct agx_intake_image parts;
+    struct agx_ingest_image parts;
 
     if (im->image_at == im->archive.n_images) {
         import_go(im, IMPORT_DONE);
         return;
     }
     image = &im->archive.images[im->image_at];
-    parts = (struct agx_intake_image){
+    parts = (struct agx_ingest_image){
         .config = agx_str_from(image->config),
         .manifest = agx_str_from(image->manifest),
         .name = agx_str_from(im->name                ? im->name
                              : image->names.len == 0 ? NULL
                                                      : image->names.items[im->name_at]),
     };
-    if (agx_intake_image(im->in, &parts, on_image, im, &im->error) < 0)
+    if (agx_ingest_image(im->in, &parts, on_image, im, &im->error) < 0)
         import_go(im, IMPORT_DONE);
 }
 
@@ -249,7 +249,7 @@ static void import_end(void *user)
     free(im->name);
     agx_imagefile_done(&im->archive);
     agx_spool_close(im->spool);
-    agx_intake_free(im->in);
+    agx_ingest_free(im->in);
     free(im);
     images_release(s);
 }
@@ -294,7 +294,7 @@ int agx_import_start(struct agx_images *s, const struct agx_import_params *p, vo
         return r;
     im = agx_new(struct agx_import);
     im->s = s;
-    im->in = agx_intake_new(s);
+    im->in = agx_ingest_new(s);
     im->spool = spool;
     im->name = AGX_TAKE_PTR(name);
     im->params = *p;
@@ -329,5 +329,5 @@ void agx_import_cancel(struct agx_import *im)
     else if (im->state == IMPORT_READ)
         agx_job_cancel(&im->job);
     else if (im->state == IMPORT_LAYERS)
-        intake_cancel(im->in);
+        ingest_cancel(im->in);
 }

@@ -10,7 +10,7 @@
 #define AGX_IMAGE_IMPORT_H
 
 #include "core/pull.h"
-#include "image/intake.h"
+#include "image/ingest.h"
 
 struct agx_import;
 

@@ -30,7 +30,7 @@ enum op_state { OP_SETTLE, OP_CLAIM, OP_WAIT, OP_UNPACK, OP_PUBLISH, OP_DONE };
 
 struct layer_op {
     struct agx_job job;
-    struct agx_intake *in;
+    struct agx_ingest *in;
     struct agx_list_node node;    /* in in->ops */
     struct agx_list_node waiting; /* in the layer's `waiters` */
     enum op_state state;
@@ -227,7 +227,7 @@ static void enter_claim(struct layer_op *op)
     }
     if (!l && layer_add(s, op->diff_id, LAYER_MAKING, &op->claimed, &op->error) == 0)
         l = op->claimed;
-    if (!l || intake_hold(op->in, l, &op->error) < 0 || !op->claimed)
+    if (!l || ingest_hold(op->in, l, &op->error) < 0 || !op->claimed)
         op_go(op, OP_DONE); /* it failed, or the layer exists */
     else
         op_go(op, op->temp[0] ? OP_PUBLISH : OP_UNPACK);
@@ -251,7 +251,7 @@ static void enter_publish(struct layer_op *op)
 /* Publishes or drops the layer that we claimed. */
 static void settle_claim(struct layer_op *op)
 {
-    struct agx_intake *in = op->in;
+    struct agx_ingest *in = op->in;
     struct layer *l = AGX_TAKE_PTR(op->claimed);
 
     if (!l)
@@ -271,12 +271,12 @@ static void settle_claim(struct layer_op *op)
 static void op_finish(void *user)
 {
     struct layer_op *op = user;
-    struct agx_intake *in = op->in;
+    struct agx_ingest *in = op->in;
 
     agx_list_remove(&op->node);
     op->done(op->user, op->diff_id, AGX_TAKE_PTR(op->error));
     free(op);
-    intake_end(in);
+    ingest_end(in);
 }
 
 static void enter_done(struct layer_op *op)
@@ -319,7 +319,7 @@ static void op_go(struct layer_op *op, enum op_state next)
 
 /* ---- from outside ---- */
 
-int layer_op_start(struct agx_intake *in, const struct layer_source *source, layer_done_fn done,
+int layer_op_start(struct agx_ingest *in, const struct layer_source *source, layer_done_fn done,
                    void *user, struct agx_error **err)
 {
     struct layer_op *op;
@@ -339,7 +339,7 @@ int layer_op_start(struct agx_intake *in, const struct layer_source *source, lay
     (void)snprintf(op->digest, sizeof(op->digest), "%s", agx_text(source->digest));
     (void)snprintf(op->diff_id, sizeof(op->diff_id), "%s", agx_text(source->diff_id));
     agx_list_push_front(&in->ops, &op->node);
-    intake_begin(in);
+    ingest_begin(in);
     op_go(op, op->spool ? OP_SETTLE : op->diff_id[0] ? OP_CLAIM : OP_UNPACK);
     return 0;
 }

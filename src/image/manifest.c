@@ -54,9 +54,9 @@ int agx_descriptor_fits(const char *digest, struct agx_str bytes, struct agx_err
     return r < 0 ? r : strcmp(digest, own) == 0;
 }
 
-static struct agx_str shown(const char *s)
+static struct agx_str printable(const char *s)
 {
-    return agx_text_shown(agx_str_from(s), MEDIA_TYPE_MAX);
+    return agx_text_printable(agx_str_from(s), MEDIA_TYPE_MAX);
 }
 
 static const char *member(const json_t *object, const char *name)
@@ -78,7 +78,7 @@ static int parse_descriptor(struct agx_descriptor *d, const json_t *value, const
         return agx_error_set(
             err, AGX_FAILED_PRECONDITION,
             "the manifest's %s has the digest '%.*s', which is not a SHA-256 digest", what,
-            AGX_STR_ARG(agx_text_shown(digest, MEDIA_TYPE_MAX)));
+            AGX_STR_ARG(agx_text_printable(digest, MEDIA_TYPE_MAX)));
     d->size = (uint64_t)size;
     d->digest = agx_str_dup(digest);
     d->media_type = type.len > 0 ? agx_str_dup(type) : NULL;
@@ -120,13 +120,14 @@ static int no_fit(const json_t *entries, const struct agx_platform *ours, struct
     {
         const json_t *platform = json_object_get(entry, "platform");
         const char *os = member(platform, "os"), *variant = member(platform, "variant");
-        struct agx_str arch = shown(member(platform, "architecture"));
+        struct agx_str arch = printable(member(platform, "architecture"));
 
         /* Attestations of an image are listed as platform "unknown". */
         if (!*os || strcmp(os, "unknown") == 0)
             continue;
-        if (agx_buf_printf(&list, "%s%.*s/%.*s%s%.*s", list.len ? ", " : "", AGX_STR_ARG(shown(os)),
-                           AGX_STR_ARG(arch), *variant ? "/" : "", AGX_STR_ARG(shown(variant))) < 0)
+        if (agx_buf_printf(&list, "%s%.*s/%.*s%s%.*s", list.len ? ", " : "",
+                           AGX_STR_ARG(printable(os)), AGX_STR_ARG(arch), *variant ? "/" : "",
+                           AGX_STR_ARG(printable(variant))) < 0)
             break; /* long enough */
     }
     return agx_error_set(err, AGX_FAILED_PRECONDITION, "there is none for %s/%s, only for: %.*s",
@@ -179,14 +180,14 @@ static int check_types(const struct agx_manifest *m, struct agx_error **err)
 
     if (m->config.media_type && !is_one_of(m->config.media_type, configs))
         return agx_error_set(err, AGX_FAILED_PRECONDITION, "it is not an image, but '%.*s'",
-                             AGX_STR_ARG(shown(m->config.media_type)));
+                             AGX_STR_ARG(printable(m->config.media_type)));
     for (size_t i = 0; i < m->n_layers; i++) {
         const char *type = m->layers[i].media_type;
 
         if (type && !is_one_of(type, layers))
             return agx_error_set(err, AGX_FAILED_PRECONDITION,
                                  "layer %zu is a '%.*s', which cannot be unpacked", i + 1,
-                                 AGX_STR_ARG(shown(type)));
+                                 AGX_STR_ARG(printable(type)));
     }
     return 0;
 }
@@ -212,8 +213,8 @@ static int parse_layers(struct agx_manifest *m, const json_t *layers, struct agx
     return 0;
 }
 
-static int parse(struct agx_manifest *m, const json_t *doc, const struct agx_platform *platform,
-                 struct agx_error **err)
+static int manifest_parse(struct agx_manifest *m, const json_t *doc,
+                          const struct agx_platform *platform, struct agx_error **err)
 {
     json_t *manifests = json_object_get(doc, "manifests");
     json_t *layers = json_object_get(doc, "layers"), *config = json_object_get(doc, "config");
@@ -245,7 +246,7 @@ int agx_manifest_parse(struct agx_manifest *m, struct agx_str text,
     if (agx_json_parse(text, AGX_JSON_MAX, AGX_DEPTH_MAX, &doc, &why) < 0)
         return agx_error_set(err, why->code == AGX_INVALID_ARGUMENT ? AGX_DATA_LOSS : why->code,
                              "its manifest is malformed: %s", why->message);
-    r = parse(m, doc, platform, err);
+    r = manifest_parse(m, doc, platform, err);
     if (r < 0)
         agx_manifest_done(m);
     return r;

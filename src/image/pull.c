@@ -5,7 +5,7 @@
  *     a registry (pull_registry.c, pull_layers.c) -------------------> told
  *     "docker-daemon:" (pull_engine.c) ------------------------------> told
  *
- * Every failure is reported at once. All requests for one name share one `pull` (wanted.h).
+ * Every failure is reported at once. All requests for one name share one `pull` (singleflight.h).
  *
  * Work of the store for a pull is an errand, which outlives the pull.
  */
@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 struct agx_puller_want {
-    struct agx_want want;
+    struct agx_singleflight_waiter want;
     const struct agx_puller_ops *ops;
 };
 
@@ -41,9 +41,9 @@ static void pull_done(struct pull *p)
     free(p->image);
 }
 
-static void pull_free(struct agx_wanted *w)
+static void pull_free(struct agx_singleflight *w)
 {
-    struct pull *p = container_of(w, struct pull, wanted);
+    struct pull *p = container_of(w, struct pull, flight);
 
     if (p->errand)
         p->errand->pull = NULL;
@@ -51,7 +51,7 @@ static void pull_free(struct agx_wanted *w)
     pull_drop_engine(p);
     pull_drop_layers(p);
     agx_registry_close(p->registry);
-    agx_intake_free(p->intake);
+    agx_ingest_free(p->ingest);
     pull_done(p);
     uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
@@ -68,7 +68,7 @@ struct ending {
     const struct agx_error *error;
 };
 
-static void tell_end(struct agx_want *want, void *context)
+static void tell_end(struct agx_singleflight_waiter *want, void *context)
 {
     const struct agx_puller_want *w = container_of(want, struct agx_puller_want, want);
     const struct ending *e = context;
@@ -86,7 +86,7 @@ void pull_finish(struct pull *p, struct agx_image *image, struct agx_error *erro
     }
     if (error)
         (void)agx_error_wrap(&error, -(int)error->code, "pull image '%s'", p->image);
-    agx_wanted_end(&p->wanted, tell_end, &(struct ending){ image, error });
+    agx_singleflight_end(&p->flight, tell_end, &(struct ending){ image, error });
     agx_error_free(error);
 }
 
@@ -99,13 +99,13 @@ void pull_news_soon(struct pull *p)
 {
     /* A pending step reports it too, or is the end. */
     if (!uv_is_active((uv_handle_t *)&p->timer))
-        (void)uv_timer_start(&p->timer, on_news, agx_wanted_due_ms(&p->wanted), 0);
+        (void)uv_timer_start(&p->timer, on_news, agx_singleflight_due_ms(&p->flight), 0);
 }
 
 void pull_news(struct pull *p)
 {
-    if (agx_wanted_is_due(&p->wanted))
-        agx_wanted_tell(&p->wanted, &p->progress);
+    if (agx_singleflight_is_due(&p->flight))
+        agx_singleflight_tell(&p->flight, &p->progress);
     else
         pull_news_soon(p);
 }
@@ -140,7 +140,7 @@ static struct pull *pull_new(struct agx_puller *puller, const char *image, char 
     p->manifest_text.max = p->config_text.max = AGX_JSON_MAX;
     (void)uv_timer_init(agx_loop_uv(puller->loop), &p->timer); /* never fails */
     pull_later(p, on_start);
-    agx_wanted_begin(&p->wanted, &puller->pulls, take_key);
+    agx_singleflight_begin(&p->flight, &puller->pulls, take_key);
     return p;
 }
 
@@ -151,7 +151,7 @@ static struct agx_puller_want *want_new(struct pull *p, const struct agx_puller_
 
     *w =
         (struct agx_puller_want){ .want = { .progress = ops->progress, .user = user }, .ops = ops };
-    agx_wanted_join(&p->wanted, &w->want);
+    agx_singleflight_join(&p->flight, &w->want);
     return w;
 }
 
@@ -163,12 +163,12 @@ static const char *name_of(const char *image, bool *ret_from_engine)
 }
 
 /* The current pull of this name, or a new one. */
-static int join(struct agx_puller *puller, const char *image, struct pull **ret_pull,
-                struct agx_error **err)
+static int pull_join(struct agx_puller *puller, const char *image, struct pull **ret_pull,
+                     struct agx_error **err)
 {
     _cleanup_(agx_imageref_done) struct agx_imageref ref = { 0 };
     _cleanup_free_ char *name = NULL, *key = NULL;
-    struct agx_wanted *found;
+    struct agx_singleflight *found;
     bool from_engine;
     int r = agx_imageref_parse(&ref, agx_str_from(name_of(image, &from_engine)), err);
 
@@ -181,9 +181,9 @@ static int join(struct agx_puller *puller, const char *image, struct pull **ret_
     name = agx_imageref_text(&ref);
     if (!name || asprintf(&key, "%s%s", from_engine ? PULL_ENGINE : "", name) < 0)
         abort(); /* small, as with agx_new() */
-    found = agx_wanted_find(&puller->pulls, key);
+    found = agx_singleflight_find(&puller->pulls, key);
     if (found) {
-        *ret_pull = container_of(found, struct pull, wanted);
+        *ret_pull = container_of(found, struct pull, flight);
         return 0;
     }
     *ret_pull = pull_new(puller, image, &key);
@@ -202,7 +202,7 @@ int agx_puller_pull(struct agx_puller *puller, const char *ref, const struct agx
     /* It has no source to ask. */
     if (strcmp(ref, "scratch") == 0)
         return agx_puller_ensure(puller, ref, ops, user, ret_want, err);
-    r = join(puller, ref, &p, err);
+    r = pull_join(puller, ref, &p, err);
     if (r == 0)
         *ret_want = want_new(p, ops, user);
     return r;
@@ -226,12 +226,12 @@ int agx_puller_ensure(struct agx_puller *puller, const char *ref, const struct a
 
 void agx_puller_cancel(struct agx_puller_want *want)
 {
-    agx_want_cancel(want ? &want->want : NULL);
+    agx_singleflight_cancel(want ? &want->want : NULL);
 }
 
 /* ---- the puller ---- */
 
-static char *copy(const char *s)
+static char *pull_copy(const char *s)
 {
     char *c = s ? strdup(s) : NULL;
 
@@ -248,18 +248,18 @@ static void copy_insecure(struct agx_puller *puller, const char *const *from)
         n++;
     puller->insecure = agx_alloc((n + 1) * sizeof(*puller->insecure));
     while (n-- > 0)
-        puller->insecure[n] = copy(from[n]);
+        puller->insecure[n] = pull_copy(from[n]);
 }
 
-static void copy_engine(struct agx_puller *puller, const struct agx_fetch_where *from)
+static void copy_engine(struct agx_puller *puller, const struct agx_fetch_endpoint *from)
 {
     puller->has_engine = true;
-    puller->engine = (struct agx_fetch_where){ .unix_socket = copy(from->unix_socket),
-                                               .base = copy(from->base),
-                                               .ca_file = copy(from->ca_file),
-                                               .cert_file = copy(from->cert_file),
-                                               .key_file = copy(from->key_file),
-                                               .insecure = from->insecure };
+    puller->engine = (struct agx_fetch_endpoint){ .unix_socket = pull_copy(from->unix_socket),
+                                                  .base = pull_copy(from->base),
+                                                  .ca_file = pull_copy(from->ca_file),
+                                                  .cert_file = pull_copy(from->cert_file),
+                                                  .key_file = pull_copy(from->key_file),
+                                                  .insecure = from->insecure };
 }
 
 static int check_insecure(const char *const *hosts, struct agx_error **err)
@@ -290,16 +290,16 @@ int agx_puller_open(struct agx_loop *l, struct agx_images *images,
     puller = agx_new(struct agx_puller);
     puller->loop = l;
     puller->images = images;
-    puller->pulls = (struct agx_wanted_list){ .loop = l,
-                                              .progress_ms = AGX_PULL_PROGRESS_MS,
-                                              .free = pull_free };
+    puller->pulls = (struct agx_singleflight_list){ .loop = l,
+                                                    .progress_ms = AGX_PULL_PROGRESS_MS,
+                                                    .free = pull_free };
     puller->has_env = config->env;
     if (config->env)
         puller->env = agx_credentials_env_dup(config->env);
     copy_insecure(puller, config->insecure);
     if (config->engine)
         copy_engine(puller, config->engine);
-    puller->no_engine = copy(config->no_engine);
+    puller->no_engine = pull_copy(config->no_engine);
     puller->layers_at_once = config->layers_at_once;
     puller->tries = config->tries;
     puller->retry_ms = config->retry_ms;
@@ -313,7 +313,7 @@ struct agx_puller *agx_puller_close(struct agx_puller *puller)
 {
     if (!puller)
         return NULL;
-    agx_wanted_close(&puller->pulls);
+    agx_singleflight_close(&puller->pulls);
     agx_credentials_env_done(&puller->env);
     for (char **host = puller->insecure; *host; host++)
         free(*host);

@@ -27,19 +27,19 @@ struct agx_puller_ops {
      * NULL. */
     void (*progress)(void *user, const struct agx_pull *p);
     /* Once, never inside the start; the want is then invalid. `image` is borrowed (agx_image_ref()
-     * keeps it); NULL with an error, which the callee owns: those of registry.h and intake.h, and
+     * keeps it); NULL with an error, which the callee owns: those of registry.h and ingest.h, and
      * -AGX_FAILED_PRECONDITION for something that is not an image for this machine. */
     void (*done)(void *user, struct agx_image *image, struct agx_error *error);
 };
 
 /* Everything is copied by open. */
 struct agx_puller_config {
-    const struct agx_credentials_env *env; /* for credentials; NULL: none are used */
-    const char *const *insecure;           /* as in registry.h */
-    const struct agx_fetch_where *engine;  /* for "docker-daemon:"; NULL: none */
-    const char *no_engine;                 /* why there is none, for the message; may be NULL */
-    size_t layers_at_once;                 /* of one pull */
-    unsigned tries;                        /* as in registry.h, also those below */
+    const struct agx_credentials_env *env;   /* for credentials; NULL: none are used */
+    const char *const *insecure;             /* as in registry.h */
+    const struct agx_fetch_endpoint *engine; /* for "docker-daemon:"; NULL: none */
+    const char *no_engine;                   /* why there is none, for the message; may be NULL */
+    size_t layers_at_once;                   /* of one pull */
+    unsigned tries;                          /* as in registry.h, also those below */
     uint64_t retry_ms, connect_ms, quiet_ms;
 };
 #define AGX_PULLER_CONFIG_INIT                                                                     \

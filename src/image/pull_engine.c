@@ -71,8 +71,8 @@ static struct agx_error *refusal(const struct agx_fetch_answer *answer)
     struct agx_str words;
 
     (void)!agx_json_parse(answer->body, AGX_JSON_MAX, AGX_DEPTH_MAX, &doc, NULL);
-    words = agx_text_shown(agx_str_from(json_string_value(json_object_get(doc, "message"))),
-                           AGX_FAILURE_TEXT_MAX);
+    words = agx_text_printable(agx_str_from(json_string_value(json_object_get(doc, "message"))),
+                               AGX_FAILURE_TEXT_MAX);
     (void)agx_error_set(&error, answer->status == 404 ? AGX_NOT_FOUND : AGX_UNAVAILABLE,
                         "the Docker Engine answers %u%s%.*s", answer->status,
                         words.len > 0 ? ": " : "", AGX_STR_ARG(words));
@@ -123,7 +123,7 @@ static int start_fetch(struct pull *p, struct agx_error **err)
     /* No character of a name needs escaping. */
     if (!name || asprintf(&path, "/images/%s/get", name) < 0)
         abort(); /* small, as with agx_new() */
-    config.where = p->puller->engine;
+    config.endpoint = p->puller->engine;
     r = agx_fetch_open(p->puller->loop, &config, &p->fetch, err);
     if (r < 0)
         return r;

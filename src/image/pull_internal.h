@@ -5,11 +5,11 @@
 #include "base/buf.h"
 #include "core/imageref.h"
 #include "image/import.h"
-#include "image/intake.h"
+#include "image/ingest.h"
 #include "image/manifest.h"
 #include "image/pull.h"
 #include "image/registry.h"
-#include "image/wanted.h"
+#include "image/singleflight.h"
 
 /* "docker-daemon:" before a name: the image is in a local engine. */
 #define PULL_ENGINE "docker-daemon:"
@@ -39,8 +39,8 @@ struct pull_layer {
 
 struct pull {
     struct agx_puller *puller;
-    struct agx_wanted wanted; /* its key is the canonical name */
-    char *image;              /* as it was first requested */
+    struct agx_singleflight flight; /* its key is the canonical name */
+    char *image;                    /* as it was first requested */
     struct agx_imageref ref;
     bool from_engine;
     struct agx_image *found; /* it exists: only report it */
@@ -55,7 +55,7 @@ struct pull {
     struct agx_buf manifest_text, config_text;
     struct agx_manifest manifest;
     struct agx_image_config config;
-    struct agx_intake *intake;
+    struct agx_ingest *ingest;
     struct pull_layer *layers;
     size_t n_layers;
     struct pull_errand *errand; /* the image is being recorded; or, from an engine, imported */
@@ -71,23 +71,23 @@ struct agx_puller {
     struct agx_images *images;
     struct agx_credentials_env env; /* owned */
     bool has_env;
-    char **insecure;               /* ends with NULL */
-    struct agx_fetch_where engine; /* owned strings */
+    char **insecure;                  /* ends with NULL */
+    struct agx_fetch_endpoint engine; /* owned strings */
     bool has_engine;
     char *no_engine;
     size_t layers_at_once;
     unsigned tries;
     uint64_t retry_ms, connect_ms, quiet_ms;
-    struct agx_wanted_list pulls;
+    struct agx_singleflight_list pulls;
 };
 
 /* Iterates over all pulls in progress: NULL, or the first after `p`. */
 static inline struct pull *pull_next(const struct agx_puller *puller, const struct pull *p)
 {
     struct agx_list_node *n =
-        p ? agx_list_next(&puller->pulls.all, &p->wanted.node) : agx_list_first(&puller->pulls.all);
+        p ? agx_list_next(&puller->pulls.all, &p->flight.node) : agx_list_first(&puller->pulls.all);
 
-    return n ? container_of(n, struct pull, wanted.node) : NULL;
+    return n ? container_of(n, struct pull, flight.node) : NULL;
 }
 
 /* Reports to all requests; takes `error`, borrows `image`. The pull is gone afterwards. */

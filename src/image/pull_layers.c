@@ -74,14 +74,14 @@ static void on_unpacked(void *user, struct agx_error *error)
 
 static void unpack(struct pull_layer *l)
 {
-    const struct agx_intake_layer layer = { .digest = agx_str_from(l->blob->digest),
+    const struct agx_ingest_layer layer = { .digest = agx_str_from(l->blob->digest),
                                             .diff_id = agx_str_from(l->diff_id) };
     struct agx_error *error = NULL;
 
     l->errand = agx_new(struct pull_errand);
     *l->errand = (struct pull_errand){ l->pull, (size_t)(l - l->pull->layers) };
     l->state = PULL_LAYER_UNPACKED;
-    if (agx_intake_layer(l->pull->intake, &l->spool, &layer, on_unpacked, l->errand, &error) == 0) {
+    if (agx_ingest_layer(l->pull->ingest, &l->spool, &layer, on_unpacked, l->errand, &error) == 0) {
         wake_all(l->pull->puller); /* a place is free */
         return;
     }
@@ -165,7 +165,7 @@ static bool fetch(struct pull_layer *l)
 
 /* ---- all of them ---- */
 
-static size_t count(const struct pull *p, enum pull_layer_state state)
+static size_t pull_layers_count(const struct pull *p, enum pull_layer_state state)
 {
     size_t n = 0;
 
@@ -176,14 +176,14 @@ static size_t count(const struct pull *p, enum pull_layer_state state)
 
 void pull_start_layers(struct pull *p)
 {
-    size_t n = count(p, PULL_LAYER_FETCHED);
+    size_t n = pull_layers_count(p, PULL_LAYER_FETCHED);
 
     for (size_t i = 0; i < p->n_layers; i++) {
         struct pull_layer *l = &p->layers[i];
 
         if (l->state != PULL_LAYER_WAITS)
             continue;
-        if (agx_intake_has(p->intake, agx_str_from(l->diff_id))) {
+        if (agx_ingest_has(p->ingest, agx_str_from(l->diff_id))) {
             l->state = PULL_LAYER_THERE;
             p->progress.layers_done++;
             p->progress.bytes_done += l->blob->size;
@@ -193,7 +193,7 @@ void pull_start_layers(struct pull *p)
                 return;
         }
     }
-    if (count(p, PULL_LAYER_THERE) == p->n_layers)
+    if (pull_layers_count(p, PULL_LAYER_THERE) == p->n_layers)
         pull_record(p);
     else
         pull_news(p);

@@ -15,7 +15,7 @@
 
 static void ask_manifest(struct pull *p, const char *digest, uint64_t size);
 
-static void fail(struct pull *p, enum agx_code code, const char *what)
+static void pull_registry_fail(struct pull *p, enum agx_code code, const char *what)
 {
     struct agx_error *error = NULL;
 
@@ -42,14 +42,14 @@ static void on_recorded(void *user, struct agx_image *image, struct agx_error *e
 
 void pull_record(struct pull *p)
 {
-    const struct agx_intake_image parts = { .config = agx_buf_peek(&p->config_text),
+    const struct agx_ingest_image parts = { .config = agx_buf_peek(&p->config_text),
                                             .manifest = agx_buf_peek(&p->manifest_text),
-                                            .name = agx_str_from(p->wanted.key) };
+                                            .name = agx_str_from(p->flight.key) };
     struct agx_error *error = NULL;
 
     p->errand = agx_new(struct pull_errand);
     p->errand->pull = p;
-    if (agx_intake_image(p->intake, &parts, on_recorded, p->errand, &error) == 0)
+    if (agx_ingest_image(p->ingest, &parts, on_recorded, p->errand, &error) == 0)
         return;
     free(p->errand);
     p->errand = NULL;
@@ -97,7 +97,7 @@ static void on_config(void *user, struct agx_str body, struct agx_error *error)
                                             .diff_id = p->config.diff_ids.items[i] };
         p->progress.bytes_total += p->manifest.layers[i].size;
     }
-    p->intake = agx_intake_new(p->puller->images);
+    p->ingest = agx_ingest_new(p->puller->images);
     pull_start_layers(p);
 }
 
@@ -107,7 +107,7 @@ static void ask_config(struct pull *p)
     _cleanup_free_ char *path = NULL;
 
     if (config->size > AGX_JSON_MAX) {
-        fail(p, AGX_RESOURCE_EXHAUSTED, "its configuration is too large");
+        pull_registry_fail(p, AGX_RESOURCE_EXHAUSTED, "its configuration is too large");
         return;
     }
     if (asprintf(&path, "blobs/%s", config->digest) < 0)
@@ -137,7 +137,8 @@ static int read_manifest(struct pull *p, struct agx_str body, struct agx_error *
     if (r < 0)
         return r;
     if (r == 0)
-        return agx_error_set(err, AGX_DATA_LOSS, "its manifest does not have the digest '%s'", digest);
+        return agx_error_set(err, AGX_DATA_LOSS, "its manifest does not have the digest '%s'",
+                             digest);
     r = agx_manifest_parse(&m, body, &agx_platform_here, err);
     if (r < 0)
         return r;
@@ -169,7 +170,7 @@ static void ask_manifest(struct pull *p, const char *name, uint64_t size)
     _cleanup_free_ char *path = NULL;
 
     if (size > AGX_JSON_MAX) {
-        fail(p, AGX_RESOURCE_EXHAUSTED, "its manifest is too large");
+        pull_registry_fail(p, AGX_RESOURCE_EXHAUSTED, "its manifest is too large");
         return;
     }
     if (asprintf(&path, "manifests/%s", name) < 0)
@@ -235,7 +236,7 @@ void pull_start_registry(struct pull *p)
 {
     assert(p->ref.registry);
     if (p->ref.digest && strncmp(p->ref.digest, "sha256:", strlen("sha256:")) != 0) {
-        fail(p, AGX_FAILED_PRECONDITION, "its digest is not a SHA-256 digest");
+        pull_registry_fail(p, AGX_FAILED_PRECONDITION, "its digest is not a SHA-256 digest");
         return;
     }
     pull_later(p, find_credentials);

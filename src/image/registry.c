@@ -30,7 +30,7 @@
 /* A failure status, turned into an error. */
 enum { REFUSAL_MAX = 64 << 10 };
 
-static char *copy(const char *s)
+static char *registry_copy(const char *s)
 {
     char *c = s ? strdup(s) : NULL;
 
@@ -52,7 +52,7 @@ static void on_timer_closed(uv_handle_t *h)
     free(c);
 }
 
-static void detach(struct agx_registry_call *c)
+static void registry_detach(struct agx_registry_call *c)
 {
     agx_list_remove(&c->node);
     agx_fetch_cancel(c->fetch);
@@ -61,7 +61,7 @@ static void detach(struct agx_registry_call *c)
 
 void registry_call_end(struct agx_registry_call *c, struct agx_error *error)
 {
-    detach(c);
+    registry_detach(c);
     c->request.done(c->user, error ? (struct agx_str){ 0 } : agx_buf_peek(&c->got), error);
 }
 
@@ -132,7 +132,7 @@ static void on_begun(void *user, const struct agx_fetch_answer *answer)
     restart(c);
 }
 
-static int take(struct agx_registry_call *c, struct agx_str bytes, struct agx_error **err)
+static int registry_take(struct agx_registry_call *c, struct agx_str bytes, struct agx_error **err)
 {
     if (bytes.len > c->request.max_bytes - c->at)
         return agx_error_set(err, AGX_DATA_LOSS,
@@ -152,7 +152,7 @@ static void on_piece(void *user, struct agx_str bytes)
 {
     struct agx_registry_call *c = user;
     struct agx_error *error = NULL;
-    int r = take(c, bytes, &error);
+    int r = registry_take(c, bytes, &error);
 
     if (r < 0)
         registry_call_end(c, error);
@@ -189,7 +189,8 @@ static const char *address_of(const struct agx_registry_call *c, char **ret_own)
 }
 
 /* The registry redirects us. */
-static int follow(struct agx_registry_call *c, const char *location, struct agx_error **err)
+static int registry_follow(struct agx_registry_call *c, const char *location,
+                           struct agx_error **err)
 {
     _cleanup_free_ char *own = NULL, *url = NULL;
     struct agx_weburl from, to;
@@ -232,7 +233,7 @@ static void on_refused(struct agx_registry_call *c, const struct agx_fetch_answe
     _cleanup_free_ char *who = NULL;
 
     if (is_redirect(answer->status)) {
-        if (follow(c, agx_fetch_answer_header(answer, "Location"), &error) < 0)
+        if (registry_follow(c, agx_fetch_answer_header(answer, "Location"), &error) < 0)
             registry_call_end(c, error);
         else
             registry_call_ask(c);
@@ -311,7 +312,7 @@ void registry_call_ask(struct agx_registry_call *c)
         *next++ = range;
     if (r->authorization && is_own(c))
         *next = r->authorization;
-    c->shown_no = r->authorization_no;
+    c->presented_no = r->authorization_no;
     if (agx_fetch_start(r->fetch,
                         &(struct agx_fetch_request){ .method = "GET",
                                                      .path = address_of(c, &own),
@@ -334,8 +335,8 @@ void agx_registry_get(struct agx_registry *r, const struct agx_registry_request 
     assert(request->path && request->done && !request->piece == !request->restart);
     c->registry = r;
     c->request = *request;
-    c->request.path = copy(request->path);
-    c->request.accept = copy(request->accept);
+    c->request.path = registry_copy(request->path);
+    c->request.accept = registry_copy(request->accept);
     c->user = user;
     c->got.max = request->piece ? 0 : request->max_bytes;
     (void)uv_timer_init(agx_loop_uv(r->loop), &c->timer); /* never fails */
@@ -348,7 +349,7 @@ void agx_registry_get(struct agx_registry *r, const struct agx_registry_request 
 void agx_registry_cancel(struct agx_registry_call *call)
 {
     if (call)
-        detach(call);
+        registry_detach(call);
 }
 
 void agx_registry_resume(struct agx_registry_call *call)
@@ -388,17 +389,17 @@ static void copy_config(struct agx_registry *r, const struct agx_registry_config
 {
     size_t n = 0;
 
-    r->host = copy(config->host);
-    r->repository = copy(config->repository);
+    r->host = registry_copy(config->host);
+    r->repository = registry_copy(config->repository);
     if (config->credentials) {
-        r->user = copy(config->credentials->user);
-        r->secret = copy(config->credentials->secret);
+        r->user = registry_copy(config->credentials->user);
+        r->secret = registry_copy(config->credentials->secret);
     }
     while (config->insecure && config->insecure[n])
         n++;
     r->insecure = agx_alloc((n + 1) * sizeof(*r->insecure));
     while (n-- > 0)
-        r->insecure[n] = copy(config->insecure[n]);
+        r->insecure[n] = registry_copy(config->insecure[n]);
     r->tries = config->tries;
     r->retry_ms = config->retry_ms;
     r->connect_ms = config->connect_ms;
@@ -415,7 +416,7 @@ int agx_registry_open(struct agx_loop *l, const struct agx_registry_config *conf
     assert(config->tries > 0);
     r->loop = l;
     copy_config(r, config);
-    fetch.where.base = "";
+    fetch.endpoint.base = "";
     n = set_root(r, err);
     if (n == 0)
         n = agx_fetch_open(l, &fetch, &r->fetch, err);
@@ -440,7 +441,7 @@ struct agx_registry *agx_registry_close(struct agx_registry *r)
     if (!r)
         return NULL;
     while ((c = AGX_LIST_FIRST(&r->calls, struct agx_registry_call, node)))
-        detach(c);
+        registry_detach(c);
     agx_fetch_close(r->fetch);
     for (char **host = r->insecure; *host; host++)
         free(*host);

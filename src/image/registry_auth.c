@@ -13,7 +13,7 @@
 #include "base/banned.h"
 
 /* How often one call may authenticate: the token of a long pull expires meanwhile. */
-enum { SHOWN_MAX = 3, TOKEN_BYTES_MAX = 64 << 10, QUERY_MAX = 16 << 10 };
+enum { SHOW_TRIES_MAX = 3, TOKEN_BYTES_MAX = 64 << 10, QUERY_MAX = 16 << 10 };
 
 #define OUT_OF_MEMORY "show a registry who we are: out of memory"
 
@@ -217,7 +217,7 @@ static int authenticate(struct agx_registry_call *c, const char *header, struct 
 
     if (r < 0)
         return agx_error_wrap(err, r, "registry '%s'", c->registry->host);
-    if (++c->shown > SHOWN_MAX)
+    if (++c->presented > SHOW_TRIES_MAX)
         return agx_error_set(err, AGX_PERMISSION_DENIED, "registry '%s' does not let us read '%s'",
                              c->registry->host, c->registry->repository);
     switch (ch.kind) {
@@ -238,8 +238,8 @@ void registry_call_authenticate(struct agx_registry_call *c, const char *header)
     struct agx_error *error = NULL;
 
     /* Another call has got a new one meanwhile. */
-    if (c->shown_no != c->registry->authorization_no && c->shown < SHOWN_MAX) {
-        c->shown++;
+    if (c->presented_no != c->registry->authorization_no && c->presented < SHOW_TRIES_MAX) {
+        c->presented++;
         registry_call_ask(c);
         return;
     }

@@ -35,11 +35,11 @@ struct agx_registry_call {
     uv_timer_t timer;             /* until the next try */
     char *url;                    /* where we were redirected to; NULL: the registry itself */
     unsigned redirects;
-    struct agx_buf got; /* collected */
-    uint64_t at;        /* bytes of the body so far */
-    unsigned failures;  /* consecutive */
-    unsigned shown;     /* how often we authenticated */
-    uint64_t shown_no;  /* which authorization the last request had */
+    struct agx_buf got;    /* collected */
+    uint64_t at;           /* bytes of the body so far */
+    unsigned failures;     /* consecutive */
+    unsigned presented;    /* how often we authenticated */
+    uint64_t presented_no; /* which authorization the last request had */
 };
 
 /* Sends the request (again). */

@@ -42,7 +42,7 @@ int registry_refusal(struct agx_error **err, const char *who, unsigned status, s
     struct agx_str words;
 
     (void)!agx_json_parse(body, AGX_JSON_MAX, AGX_DEPTH_MAX, &doc, NULL);
-    words = agx_text_shown(agx_str_from(words_of(doc)), AGX_FAILURE_TEXT_MAX);
+    words = agx_text_printable(agx_str_from(words_of(doc)), AGX_FAILURE_TEXT_MAX);
     return agx_error_set(err, code_of(status), "%s answers %u%s%.*s", who, status,
                          words.len > 0 ? ": " : "", AGX_STR_ARG(words));
 }

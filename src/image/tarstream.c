@@ -71,8 +71,8 @@ static int check_size(struct agx_tarstream *t)
 }
 
 /* The error of a reader that failed: our own first, else the library's. */
-static int fail(struct agx_tarstream *t, struct archive *a, const char *what,
-                struct agx_error **err)
+static int tarstream_fail(struct agx_tarstream *t, struct archive *a, const char *what,
+                          struct agx_error **err)
 {
     const char *text = archive_error_string(a);
     int code;
@@ -105,7 +105,7 @@ static ssize_t next_plain(struct agx_tarstream *t, const void **ret_bytes)
     }
     if (r != ARCHIVE_OK) {
         if (!t->error)
-            (void)fail(t, t->plain, "decompress", &t->error);
+            (void)tarstream_fail(t, t->plain, "decompress", &t->error);
         return ARCHIVE_FATAL;
     }
     t->unpacked += n;
@@ -137,12 +137,12 @@ static int open_plain(struct agx_tarstream *t, struct agx_error **err)
         archive_read_support_format_raw(t->plain) != ARCHIVE_OK ||
         archive_read_support_format_empty(t->plain) != ARCHIVE_OK ||
         archive_read_open(t->plain, t, NULL, on_packed, NULL) != ARCHIVE_OK)
-        return fail(t, t->plain, "open the tar", err);
+        return tarstream_fail(t, t->plain, "open the tar", err);
     r = archive_read_next_header(t->plain, &e);
     if (r == ARCHIVE_EOF)
         t->no_plain = true;
     else if (r != ARCHIVE_OK)
-        return fail(t, t->plain, "open the tar", err);
+        return tarstream_fail(t, t->plain, "open the tar", err);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static int open_tar(struct agx_tarstream *t, struct agx_error **err)
 {
     if (archive_read_support_format_tar(t->tar) != ARCHIVE_OK ||
         archive_read_open(t->tar, t, NULL, on_plain, NULL) != ARCHIVE_OK)
-        return fail(t, t->tar, "open the tar", err);
+        return tarstream_fail(t, t->tar, "open the tar", err);
     return 0;
 }
 
@@ -228,7 +228,7 @@ struct agx_tarstream *agx_tarstream_close(struct agx_tarstream *t)
 /* ---- entries ---- */
 
 /* Bytes behind the tar's own end belong to its digest. */
-static int drain(struct agx_tarstream *t, struct agx_error **err)
+static int tarstream_drain(struct agx_tarstream *t, struct agx_error **err)
 {
     const void *bytes;
     ssize_t n;
@@ -236,7 +236,7 @@ static int drain(struct agx_tarstream *t, struct agx_error **err)
     do
         n = next_plain(t, &bytes);
     while (n > 0);
-    return n < 0 ? fail(t, t->plain, "read the tar", err) : 0;
+    return n < 0 ? tarstream_fail(t, t->plain, "read the tar", err) : 0;
 }
 
 int agx_tarstream_next(struct agx_tarstream *t, struct archive_entry **ret_entry,
@@ -252,9 +252,9 @@ int agx_tarstream_next(struct agx_tarstream *t, struct archive_entry **ret_entry
     if (before)
         (void)uselocale(before);
     if (r == ARCHIVE_EOF)
-        return drain(t, err);
+        return tarstream_drain(t, err);
     /* A warning means a name that was changed, or an invalid header. */
-    return r == ARCHIVE_OK ? 1 : fail(t, t->tar, "read the tar", err);
+    return r == ARCHIVE_OK ? 1 : tarstream_fail(t, t->tar, "read the tar", err);
 }
 
 int agx_tarstream_data(struct agx_tarstream *t, struct agx_str *ret_bytes, uint64_t *ret_offset,
@@ -268,7 +268,7 @@ int agx_tarstream_data(struct agx_tarstream *t, struct agx_str *ret_bytes, uint6
     if (r == ARCHIVE_EOF)
         return 0;
     if (r != ARCHIVE_OK || offset < 0)
-        return fail(t, t->tar, "read the tar", err);
+        return tarstream_fail(t, t->tar, "read the tar", err);
     *ret_bytes = agx_str_bytes(bytes, n);
     *ret_offset = (uint64_t)offset;
     return 1;
@@ -299,7 +299,7 @@ int agx_tarstream_copy(const struct agx_unpack_params *p, int fd, struct agx_err
         if (r < 0)
             return r;
     }
-    return n < 0 ? fail(t, t->plain, "read the tar", err) : 0;
+    return n < 0 ? tarstream_fail(t, t->plain, "read the tar", err) : 0;
 }
 
 int agx_tarstream_digest(struct agx_tarstream *t, char ret_digest[AGX_DIGEST_SIZE],

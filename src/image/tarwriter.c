@@ -11,7 +11,8 @@
 #include "base/banned.h"
 
 /* What the library's answer means. A warning is about what a tar cannot say of an entry. */
-static int check(struct agx_tarwriter *w, ssize_t answer, const char *what, struct agx_error **err)
+static int tarwriter_check(struct agx_tarwriter *w, ssize_t answer, const char *what,
+                           struct agx_error **err)
 {
     const char *text;
 
@@ -53,8 +54,8 @@ int agx_tarwriter_open(struct agx_tarwriter *w, const struct agx_tarwriter_param
         archive_write_set_options(w->tar, "pax:xattrheader=SCHILY") != ARCHIVE_OK ||
         archive_write_set_bytes_per_block(w->tar, p->block_bytes) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(w->tar, 1) != ARCHIVE_OK)
-        return check(w, ARCHIVE_FATAL, "its head", err);
-    return check(w, archive_write_open(w->tar, w, NULL, on_block, NULL), "its head", err);
+        return tarwriter_check(w, ARCHIVE_FATAL, "its head", err);
+    return tarwriter_check(w, archive_write_open(w->tar, w, NULL, on_block, NULL), "its head", err);
 }
 
 int agx_tarwriter_entry(struct agx_tarwriter *w, struct archive_entry **entry, const char *name,
@@ -68,18 +69,18 @@ int agx_tarwriter_entry(struct agx_tarwriter *w, struct archive_entry **entry, c
     archive_entry_unset_birthtime(*entry);
     if (archive_entry_filetype(*entry) == AE_IFREG)
         archive_entry_linkify(w->links, entry, &spare); /* a link to the earlier file */
-    return check(w, archive_write_header(w->tar, *entry), name, err);
+    return tarwriter_check(w, archive_write_header(w->tar, *entry), name, err);
 }
 
 int agx_tarwriter_data(struct agx_tarwriter *w, struct agx_str data, const char *name,
                        struct agx_error **err)
 {
-    return check(w, archive_write_data(w->tar, data.ptr, data.len), name, err);
+    return tarwriter_check(w, archive_write_data(w->tar, data.ptr, data.len), name, err);
 }
 
 int agx_tarwriter_close(struct agx_tarwriter *w, struct agx_error **err)
 {
-    return check(w, archive_write_close(w->tar), "its end", err);
+    return tarwriter_check(w, archive_write_close(w->tar), "its end", err);
 }
 
 void agx_tarwriter_done(struct agx_tarwriter *w)

@@ -53,7 +53,7 @@ static int take_fd(const char *text, int *ret_fd)
     return 0;
 }
 
-static int parse(int argc, char **argv, struct options *o, struct agx_error **err)
+static int unpack_main_parse(int argc, char **argv, struct options *o, struct agx_error **err)
 {
     int c, bad = 0;
 
@@ -167,13 +167,13 @@ static ssize_t read_input(void *user, void *buf, size_t size, struct agx_error *
     return n < 0 ? agx_error_errno(err, errno, "read the tar") : n;
 }
 
-static int run(int argc, char **argv, struct agx_error **err)
+static int unpack_main_run(int argc, char **argv, struct agx_error **err)
 {
     struct agx_unpack_params p = { .read = read_input, .limits = AGX_UNPACK_LIMITS_INIT };
     struct agx_unpack_result result;
     struct options o;
     _cleanup_close_ int root = -1;
-    int r = parse(argc, argv, &o, err);
+    int r = unpack_main_parse(argc, argv, &o, err);
 
     if (r < 0)
         return r;
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 
     /* No process in the sandbox may trace the one that holds its root. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    r = run(argc, argv, &err);
+    r = unpack_main_run(argc, argv, &err);
     if (r < 0)
         (void)fprintf(stderr, "%s\n", agx_error_format(err, text, sizeof(text)));
     agx_error_free(err);

@@ -17,13 +17,13 @@
 
 /* ---- names ---- */
 
-static int refuse(const char *name, const char *why, struct agx_error **err)
+static int unpack_parent_refuse(const char *name, const char *why, struct agx_error **err)
 {
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "entry '%.200s' is refused: %s", name, why);
 }
 
 /* Appends a component: the last one becomes part of the parent. */
-static int push(struct unpack_name *n, size_t *parent_len, struct agx_str part)
+static int unpack_parent_push(struct unpack_name *n, size_t *parent_len, struct agx_str part)
 {
     size_t last = strlen(n->last);
 
@@ -50,18 +50,18 @@ int unpack_name_cut(const struct unpacking *u, const char *text, struct unpack_n
 
     ret->parent[0] = ret->last[0] = '\0';
     if (!text || !*text)
-        return refuse("", "it has no name", err);
+        return unpack_parent_refuse("", "it has no name", err);
     if (*text == '/')
-        return refuse(text, "its name is absolute", err);
+        return unpack_parent_refuse(text, "its name is absolute", err);
     while (agx_str_split(&rest, '/', &part)) {
         if (part.len == 0 || agx_str_eq(part, AGX_STR(".")))
             continue;
         if (agx_str_eq(part, AGX_STR("..")))
-            return refuse(text, "its name has '..' in it", err);
+            return unpack_parent_refuse(text, "its name has '..' in it", err);
         if (++depth > u->p->limits.depth)
-            return refuse(text, "its name has too many components", err);
-        if (push(ret, &len, part) < 0)
-            return refuse(text, "its name is too long", err);
+            return unpack_parent_refuse(text, "its name has too many components", err);
+        if (unpack_parent_push(ret, &len, part) < 0)
+            return unpack_parent_refuse(text, "its name is too long", err);
     }
     return 0;
 }
@@ -91,7 +91,7 @@ static int whole_path(const struct unpacking *u, const char *path, char out[PATH
     const char *into = u->p->into;
     int n = snprintf(out, PATH_MAX, "%s%s%s", into ? into : "", into ? "/" : "", path);
 
-    return n < 0 || n >= PATH_MAX ? refuse(path, "its name is too long", err) : 0;
+    return n < 0 || n >= PATH_MAX ? unpack_parent_refuse(path, "its name is too long", err) : 0;
 }
 
 static int no_dir(const char *path, struct agx_error **err)

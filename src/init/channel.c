@@ -93,7 +93,7 @@ bool agx_channel_open(struct agx_pid1 *p, bool stdio, const char **ret_why)
     return stdio ? open_stdio(p, ret_why) : make_spare(p);
 }
 
-static void lose(struct agx_pid1 *p)
+static void channel_lose(struct agx_pid1 *p)
 {
     struct agx_channel *c = &p->channel;
 
@@ -114,7 +114,7 @@ static void promote(struct agx_pid1 *p)
     struct agx_channel *c = &p->channel;
 
     if (c->fd >= 0)
-        lose(p);
+        channel_lose(p);
     c->fd = AGX_TAKE_FD(c->spare_fd);
     c->events = EPOLLIN;
     (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
@@ -180,7 +180,7 @@ bool agx_channel_send(struct agx_pid1 *p, const struct agx_init_msg *m)
         c->blocked = true;
         return false;
     }
-    lose(p);
+    channel_lose(p);
     return true;
 }
 
@@ -245,7 +245,7 @@ static void obey(struct agx_pid1 *p, struct agx_str packet, bool spare, int *fds
 }
 
 /* One packet. 0: there is none; -1: the daemon is gone. */
-static int receive(struct agx_pid1 *p, bool spare)
+static int channel_receive(struct agx_pid1 *p, bool spare)
 {
     struct agx_channel *c = &p->channel;
     int fds[AGX_INIT_FDS_MAX + 1];
@@ -262,7 +262,7 @@ static int receive(struct agx_pid1 *p, bool spare)
 }
 
 /* Appends a frame to its packet; a complete packet is carried out. */
-static void join(struct agx_pid1 *p, const struct agx_init_frame *f)
+static void channel_join(struct agx_pid1 *p, const struct agx_init_frame *f)
 {
     struct agx_channel *c = &p->channel;
 
@@ -295,7 +295,7 @@ static bool take_frame(struct agx_pid1 *p)
                                      &f, &used);
 
     if (found)
-        join(p, &f);
+        channel_join(p, &f);
     c->in_len -= used;
     memmove(c->in, c->in + used, c->in_len);
     return found;
@@ -313,7 +313,7 @@ static void read_stdio(struct agx_pid1 *p)
             continue;
         n = read(0, c->in + c->in_len, sizeof(c->in) - c->in_len);
         if (n == 0) /* the engine has closed it: no client will attach again */
-            lose(p);
+            channel_lose(p);
         if (n <= 0)
             return;
         c->in_len += (size_t)n;
@@ -330,10 +330,10 @@ void agx_channel_readable(struct agx_pid1 *p, bool spare)
         return;
     }
     for (unsigned i = 0; i < PACKETS_TURN && !p->reply.due; i++) {
-        int r = spare && c->spare_fd < 0 ? 0 : receive(p, spare);
+        int r = spare && c->spare_fd < 0 ? 0 : channel_receive(p, spare);
 
         if (r < 0 && !spare)
-            lose(p);
+            channel_lose(p);
         if (r <= 0 || c->fd < 0)
             return;
         spare = false; /* it became the connection, or was noise: checked next turn */
@@ -344,7 +344,7 @@ void agx_channel_hung_up(struct agx_pid1 *p)
 {
     /* The daemon's last messages are read, but not while a reply waits. */
     if (p->reply.due || p->channel.stdio)
-        lose(p);
+        channel_lose(p);
     else
         agx_channel_readable(p, false);
 }

@@ -27,13 +27,13 @@ static void set_reply(struct agx_pid1 *p, enum agx_init_kind kind, struct agx_st
 static void on_hello(struct agx_pid1 *p, const struct agx_init_msg *m)
 {
     while (p->owing_head != PID1_NONE) {
-        struct agx_cmd *c = &p->cmds[p->owing_head];
+        struct agx_pid1_exec *c = &p->execs[p->owing_head];
 
         p->owing_head = c->owing_next;
         c->queued = false;
         c->owes = 0;
-        if (c->forget || c->state == CMD_REFUSED)
-            agx_cmd_forget(p, c);
+        if (c->forget || c->state == EXEC_REFUSED)
+            agx_pid1_exec_forget(p, c);
     }
     p->owing_tail = PID1_NONE;
     p->epoch++;
@@ -47,9 +47,9 @@ static void on_hello(struct agx_pid1 *p, const struct agx_init_msg *m)
     };
 }
 
-void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
+void agx_dispatch_owe(struct agx_pid1 *p, struct agx_pid1_exec *c, unsigned what)
 {
-    uint16_t index = (uint16_t)(c - p->cmds);
+    uint16_t index = (uint16_t)(c - p->execs);
 
     if (c->epoch != p->epoch)
         return;
@@ -61,22 +61,22 @@ void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
     if (p->owing_head == PID1_NONE)
         p->owing_head = index;
     else
-        p->cmds[p->owing_tail].owing_next = index;
+        p->execs[p->owing_tail].owing_next = index;
     p->owing_tail = index;
 }
 
 /* The daemon asks about a command on this connection: sends its state. */
-static void tell_state(struct agx_pid1 *p, struct agx_cmd *c)
+static void tell_state(struct agx_pid1 *p, struct agx_pid1_exec *c)
 {
     c->epoch = p->epoch;
-    if (p->channel.stdio && c->state != CMD_REFUSED)
-        agx_dispatch_owe(p, c, CMD_OWES_OUTPUT);
-    if (c->state == CMD_EXITED)
-        agx_dispatch_owe(p, c, CMD_OWES_EXITED);
-    else if (c->state == CMD_REFUSED)
-        agx_dispatch_owe(p, c, CMD_OWES_REFUSED);
-    else if (c->state == CMD_RUNNING || c->state == CMD_ENDING || c->state == CMD_FLUSHING)
-        agx_dispatch_owe(p, c, CMD_OWES_STARTED);
+    if (p->channel.stdio && c->state != EXEC_REFUSED)
+        agx_dispatch_owe(p, c, EXEC_OWES_OUTPUT);
+    if (c->state == EXEC_EXITED)
+        agx_dispatch_owe(p, c, EXEC_OWES_EXITED);
+    else if (c->state == EXEC_REFUSED)
+        agx_dispatch_owe(p, c, EXEC_OWES_REFUSED);
+    else if (c->state == EXEC_RUNNING || c->state == EXEC_ENDING || c->state == EXEC_FLUSHING)
+        agx_dispatch_owe(p, c, EXEC_OWES_STARTED);
 }
 
 void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code code, const char *why)
@@ -92,7 +92,7 @@ void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code co
 
 static void on_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds)
 {
-    struct agx_cmd *c = agx_cmd_find(p, m->id);
+    struct agx_pid1_exec *c = agx_pid1_exec_find(p, m->id);
     char *why = p->reply.text;
     uint32_t code;
 
@@ -100,11 +100,11 @@ static void on_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds,
         tell_state(p, c);
         return;
     }
-    if (!agx_cmd_start(p, m, fds, n_fds, &code, why))
+    if (!agx_pid1_exec_start(p, m, fds, n_fds, &code, why))
         agx_dispatch_refuse(p, m->id, (enum agx_code)code, why);
 }
 
-static void on_query(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+static void on_query(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m)
 {
     struct agx_init_job *j;
 
@@ -112,41 +112,41 @@ static void on_query(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_ini
         set_reply(p, AGX_INIT_UNKNOWN, m->id);
         return;
     }
-    j = agx_cmd_job(p, c);
+    j = agx_pid1_exec_run(p, c);
     if (j && p->channel.stdio) {
-        j->sent[AGX_MOVER_OUT] = m->offset;
-        j->sent[AGX_MOVER_ERR] = m->err_offset;
-        j->sent_eof[AGX_MOVER_OUT] = j->sent_eof[AGX_MOVER_ERR] = false;
+        j->sent[AGX_LOG_PUMP_OUT] = m->offset;
+        j->sent[AGX_LOG_PUMP_ERR] = m->err_offset;
+        j->sent_eof[AGX_LOG_PUMP_OUT] = j->sent_eof[AGX_LOG_PUMP_ERR] = false;
     }
     tell_state(p, c);
 }
 
-static void on_kill(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+static void on_kill(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m)
 {
     if (!c) {
         set_reply(p, AGX_INIT_GONE, m->id);
         return;
     }
     c->epoch = p->epoch;
-    if (c->state == CMD_EXITED || c->state == CMD_REFUSED)
-        agx_dispatch_owe(p, c, CMD_OWES_GONE);
+    if (c->state == EXEC_EXITED || c->state == EXEC_REFUSED)
+        agx_dispatch_owe(p, c, EXEC_OWES_GONE);
     else
-        agx_cmd_kill(p, c, m->grace_ms);
+        agx_pid1_exec_kill(p, c, m->grace_ms);
 }
 
-static void on_signal(struct agx_pid1 *p, const struct agx_cmd *c, uint32_t signo)
+static void on_signal(struct agx_pid1 *p, const struct agx_pid1_exec *c, uint32_t signo)
 {
-    const struct agx_init_job *j = c ? agx_cmd_job(p, c) : NULL;
+    const struct agx_init_job *j = c ? agx_pid1_exec_run(p, c) : NULL;
 
-    if (j && c->state < CMD_FLUSHING && signo < NSIG)
+    if (j && c->state < EXEC_FLUSHING && signo < NSIG)
         (void)kill(-j->pid, (int)signo);
 }
 
-static void on_input(struct agx_pid1 *p, struct agx_cmd *c, const struct agx_init_msg *m)
+static void on_input(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m)
 {
     if (c) {
         c->epoch = p->epoch;
-        agx_cmd_input(p, c, m);
+        agx_pid1_exec_input(p, c, m);
         return;
     }
     set_reply(p, AGX_INIT_TAKEN, m->id);
@@ -165,7 +165,7 @@ static void on_stop(struct agx_pid1 *p, uint64_t grace_ms)
 
 void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds)
 {
-    struct agx_cmd *c = m->id.len > 0 ? agx_cmd_find(p, m->id) : NULL;
+    struct agx_pid1_exec *c = m->id.len > 0 ? agx_pid1_exec_find(p, m->id) : NULL;
 
     switch (m->kind) {
     case AGX_INIT_HELLO:
@@ -188,11 +188,11 @@ void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, si
         break;
     case AGX_INIT_RESIZE:
         if (c)
-            agx_cmd_resize(p, c, m->rows, m->cols);
+            agx_pid1_exec_resize(p, c, m->rows, m->cols);
         break;
     case AGX_INIT_FORGET:
-        if (c && c->state == CMD_EXITED)
-            agx_cmd_forget(p, c);
+        if (c && c->state == EXEC_EXITED)
+            agx_pid1_exec_forget(p, c);
         break;
     case AGX_INIT_STOP:
         on_stop(p, m->grace_ms);
@@ -205,7 +205,7 @@ void agx_dispatch(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, si
     }
 }
 
-static bool send_exited(struct agx_pid1 *p, const struct agx_cmd *c)
+static bool send_exited(struct agx_pid1 *p, const struct agx_pid1_exec *c)
 {
     const struct agx_init_msg m = { .kind = AGX_INIT_EXITED,
                                     .id = { c->id, c->id_len },
@@ -216,9 +216,9 @@ static bool send_exited(struct agx_pid1 *p, const struct agx_cmd *c)
     return agx_channel_send(p, &m);
 }
 
-static bool send_refused(struct agx_pid1 *p, const struct agx_cmd *c)
+static bool send_refused(struct agx_pid1 *p, const struct agx_pid1_exec *c)
 {
-    const struct agx_spawn_report *r = &agx_cmd_job(p, c)->report;
+    const struct agx_spawn_report *r = &agx_pid1_exec_run(p, c)->report;
     const struct agx_init_msg m = { .kind = AGX_INIT_REFUSED,
                                     .id = { c->id, c->id_len },
                                     .code = r->code,
@@ -227,21 +227,21 @@ static bool send_refused(struct agx_pid1 *p, const struct agx_cmd *c)
     return agx_channel_send(p, &m);
 }
 
-static bool send_one(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
+static bool send_one(struct agx_pid1 *p, struct agx_pid1_exec *c, unsigned what)
 {
     struct agx_init_msg m = { .id = { c->id, c->id_len } };
 
     switch (what) {
-    case CMD_OWES_STARTED:
+    case EXEC_OWES_STARTED:
         m.kind = AGX_INIT_STARTED;
         break;
-    case CMD_OWES_TAKEN:
+    case EXEC_OWES_TAKEN:
         m.kind = AGX_INIT_TAKEN;
         m.code = c->taken_code;
         break;
-    case CMD_OWES_REFUSED:
+    case EXEC_OWES_REFUSED:
         return send_refused(p, c);
-    case CMD_OWES_EXITED:
+    case EXEC_OWES_EXITED:
         return send_exited(p, c);
     default:
         m.kind = AGX_INIT_GONE;
@@ -250,14 +250,14 @@ static bool send_one(struct agx_pid1 *p, struct agx_cmd *c, unsigned what)
 }
 
 /* Sends whatever can be sent now. PUSH_MORE: others first. */
-static enum agx_push settle(struct agx_pid1 *p, struct agx_cmd *c)
+static enum agx_push dispatch_settle(struct agx_pid1 *p, struct agx_pid1_exec *c)
 {
     while (c->owes) {
         unsigned what = c->owes & -(unsigned)c->owes;
         enum agx_push r = PUSH_DONE;
 
-        if (what == CMD_OWES_OUTPUT)
-            r = agx_cmd_push(p, c);
+        if (what == EXEC_OWES_OUTPUT)
+            r = agx_pid1_exec_push(p, c);
         else if (!send_one(p, c, what))
             r = PUSH_BLOCKED;
         if (r != PUSH_DONE)
@@ -271,8 +271,8 @@ static enum agx_push settle(struct agx_pid1 *p, struct agx_cmd *c)
 
 static void flush_first(struct agx_pid1 *p)
 {
-    struct agx_cmd *c = &p->cmds[p->owing_head];
-    enum agx_push r = settle(p, c);
+    struct agx_pid1_exec *c = &p->execs[p->owing_head];
+    enum agx_push r = dispatch_settle(p, c);
     unsigned left = c->owes;
 
     if (r == PUSH_BLOCKED)
@@ -284,8 +284,8 @@ static void flush_first(struct agx_pid1 *p)
     c->owes = 0;
     if (left)
         agx_dispatch_owe(p, c, left);
-    else if (c->forget || c->state == CMD_REFUSED)
-        agx_cmd_forget(p, c); /* a refused command is not remembered */
+    else if (c->forget || c->state == EXEC_REFUSED)
+        agx_pid1_exec_forget(p, c); /* a refused command is not remembered */
 }
 
 void agx_dispatch_flush(struct agx_pid1 *p)

@@ -6,7 +6,7 @@
  *                  [-- COMMAND ARGUMENT...]
  *     agentix-init --gate FD PROGRAM [ARGUMENT...]
  *     agentix-init --hold FD
- *     agentix-init --nests FD [SETTING=VALUE...]
+ *     agentix-init --nssets FD [SETTING=VALUE...]
  *     agentix-init --plan FD
  *
  * As PID 1 it ends when the main process does, with its exit code; the kernel then kills all other
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "init/gate.h"
 #include "init/hold.h"
-#include "init/nest.h"
+#include "init/nsset.h"
 #include "init/plan.h"
 #include "init/suid.h"
 #include "base/user.h"
@@ -312,12 +312,12 @@ void agx_pid1_end(struct agx_pid1 *p, int exit_code)
         (void)kill(-1, SIGKILL); /* every process of this namespace except us */
     agx_mainlog_finish(p);
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        if (p->jobs[i].used && p->jobs[i].cmd && p->jobs[i].cmd->state < CMD_FLUSHING)
-            agx_cmd_kill(p, p->jobs[i].cmd, 0);
+        if (p->runs[i].used && p->runs[i].exec && p->runs[i].exec->state < EXEC_FLUSHING)
+            agx_pid1_exec_kill(p, p->runs[i].exec, 0);
     }
 }
 
-static void reap(struct agx_pid1 *p)
+static void main_reap(struct agx_pid1 *p)
 {
     struct rusage usage;
     unsigned n = 0;
@@ -332,11 +332,11 @@ static void reap(struct agx_pid1 *p)
             p->main_pid = 0;
             agx_pid1_end(p, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
         } else {
-            agx_cmd_reaped(p, pid, status, &usage);
+            agx_pid1_exec_reaped(p, pid, status, &usage);
         }
     }
     p->more_dead = n == REAPS_TURN;
-    agx_cmds_look(p, agx_clock_ms()); /* the last of a session may have been among them */
+    agx_pid1_execs_look(p, agx_clock_ms()); /* the last of a session may have been among them */
 }
 
 static void on_signals(struct agx_pid1 *p)
@@ -362,7 +362,7 @@ static void on_notify(struct agx_pid1 *p)
 
     for (ssize_t i = 0; i < n / (ssize_t)sizeof(tags[0]); i++)
         if (tags[i] != PID1_NONE) /* PID1_NONE is the main process's: every turn checks it */
-            agx_cmd_moved(p, &p->jobs[tags[i]]);
+            agx_pid1_exec_moved(p, &p->runs[tags[i]]);
 }
 
 static void on_event(struct agx_pid1 *p, const struct epoll_event *e)
@@ -394,12 +394,12 @@ static void on_event(struct agx_pid1 *p, const struct epoll_event *e)
         on_notify(p);
         break;
     case SOURCE_REPORT:
-        if (p->jobs[index].used && p->jobs[index].report_fd >= 0)
-            agx_cmd_reported(p, &p->jobs[index]);
+        if (p->runs[index].used && p->runs[index].report_fd >= 0)
+            agx_pid1_exec_reported(p, &p->runs[index]);
         break;
     case SOURCE_INPUT:
-        if (p->jobs[index].used && p->jobs[index].input_watched)
-            agx_cmd_feed(p, &p->jobs[index]);
+        if (p->runs[index].used && p->runs[index].input_watched)
+            agx_pid1_exec_feed(p, &p->runs[index]);
         break;
     case SOURCE_LEFTOVER:
         if (p->leftovers[index] >= 0)
@@ -416,7 +416,7 @@ static int wait_ms(const struct agx_pid1 *p)
         return 0;
     if (p->ending)
         return 20;
-    return agx_cmds_wait_ms(p, now_ms);
+    return agx_pid1_execs_wait_ms(p, now_ms);
 }
 
 static bool is_over(const struct agx_pid1 *p)
@@ -425,11 +425,11 @@ static bool is_over(const struct agx_pid1 *p)
         return false;
     if (agx_clock_ms() >= p->ending_until_ms)
         return true;
-    return !agx_cmds_busy(p) && !agx_mainlog_busy(p) &&
+    return !agx_pid1_execs_busy(p) && !agx_mainlog_busy(p) &&
            (p->owing_head == PID1_NONE || p->channel.fd < 0);
 }
 
-static void turn(struct agx_pid1 *p)
+static void main_turn(struct agx_pid1 *p)
 {
     struct epoll_event events[EVENTS_TURN];
     int n = epoll_wait(p->epoll_fd, events, EVENTS_TURN, wait_ms(p));
@@ -438,7 +438,7 @@ static void turn(struct agx_pid1 *p)
         on_event(p, &events[i]);
     if (p->channel.more && !p->reply.due)
         agx_channel_readable(p, false);
-    reap(p);
+    main_reap(p);
     agx_dispatch_flush(p);
     agx_channel_rest(p);
 }
@@ -455,8 +455,8 @@ int main(int argc, char **argv)
         agx_hold_run(take_descriptor(argv[2]));
     if (argc > 3 && strcmp(argv[1], "--gate") == 0)
         agx_gate_run(take_descriptor(argv[2]), argv + 3);
-    if (argc > 1 && strcmp(argv[1], "--nests") == 0)
-        agx_nests_run(take_descriptor(argv[2]), argv + 3);
+    if (argc > 1 && strcmp(argv[1], "--nssets") == 0)
+        agx_nsset_serve(take_descriptor(argv[2]), argv + 3);
     if (argc == 3 && strcmp(argv[1], "--plan") == 0)
         take_plan(o, agx_plan_run(take_descriptor(argv[2])));
     else
@@ -465,7 +465,7 @@ int main(int argc, char **argv)
         die_errno("filter system calls");
     settle_descriptors();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* a PID 1 already is one */
-    agx_cmds_init(&pid1, o->commands);
+    agx_pid1_execs_init(&pid1, o->commands);
     open_parts(&pid1, o);
     set_base_env(&pid1, o);
     pid1.groups = agx_str_from(o->groups);
@@ -474,6 +474,6 @@ int main(int argc, char **argv)
         start_main(&pid1, o);
     tell_running(&pid1);
     while (!is_over(&pid1))
-        turn(&pid1);
+        main_turn(&pid1);
     _exit(pid1.exit_code);
 }

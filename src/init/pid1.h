@@ -5,11 +5,11 @@
  *     mainlog.c   output of the main process
  *     channel.c   bytes to and from the daemon
  *     dispatch.c  requests of the daemon, and the messages to it
- *     cmd.h       commands, and the files that implement them
- *     mover.c     the log pump: a thread for each command's output
+ *     exec.h      commands, and the files that implement them
+ *     log_pump.c  the log pump: a thread for each command's output
  *     spawn.c     a process becomes a command
  *     suid.h      calls that would set the setuid or setgid bit
- *     plan.h      the way into a sandbox without an engine; nest.h: its namespaces
+ *     plan.h      the way into a sandbox without an engine; nsset.h: its namespaces
  *
  * Everything except the log pumps and suid.c belongs to the main thread. It waits only in
  * epoll_wait(), opens no path once user code may run, and allocates nothing: every table has a
@@ -19,8 +19,8 @@
 #define AGX_INIT_PID1_H
 
 #include "init/channel.h"
-#include "init/cmd.h"
-#include "init/mover.h"
+#include "init/exec.h"
+#include "init/log_pump.h"
 #include "init/plan.h"
 
 enum {
@@ -43,7 +43,7 @@ struct agx_pid1 {
     bool more_dead;          /* more than were reaped in one turn */
     pid_t main_pid;          /* 0: none, init itself idles */
     uint64_t main_kill_at_ms;
-    struct agx_mover main_mover;
+    struct agx_log_pump main_log_pump;
     bool main_moves; /* it was started */
     bool ending;     /* the sandbox has ended, only clean-up is left */
     int exit_code;
@@ -55,10 +55,10 @@ struct agx_pid1 {
     uint16_t owing_head, owing_tail;
 
     unsigned cmds_max, n_cmds, n_jobs;
-    uint16_t cmd_free, job_free;
+    uint16_t exec_free, job_free;
     uint16_t buckets[PID1_BUCKETS];
-    struct agx_cmd cmds[PID1_RECS_MAX];
-    struct agx_init_job jobs[PID1_JOBS_MAX];
+    struct agx_pid1_exec execs[PID1_RECS_MAX];
+    struct agx_init_job runs[PID1_JOBS_MAX];
     unsigned cmds_high, jobs_high; /* nothing at this place or behind it was ever used */
     uint8_t inputs[PID1_JOBS_MAX][AGX_INIT_DATA_MAX];
     int leftovers[PID1_LEFTOVERS_MAX];
@@ -101,7 +101,7 @@ void agx_dispatch_refuse(struct agx_pid1 *p, struct agx_str id, enum agx_code co
 /* Sends the messages that are due, as far as there is room. */
 void agx_dispatch_flush(struct agx_pid1 *p);
 bool agx_dispatch_can_send(const struct agx_pid1 *p);
-void agx_dispatch_owe(struct agx_pid1 *p, struct agx_cmd *c, unsigned what);
+void agx_dispatch_owe(struct agx_pid1 *p, struct agx_pid1_exec *c, unsigned what);
 
 static inline void agx_close_fd(int *fd)
 {

@@ -193,11 +193,11 @@ static void open_logs(struct agx_planned *p)
  * From here on we have no power over the host: all capabilities are in the sandbox's user
  * namespace. The user id is still host root, who owns the host's files, until PID 1 takes its own.
  */
-static void enter_nest(const struct agx_planned *p)
+static void enter_nsset(const struct agx_planned *p)
 {
     if (setns((int)p->plan.user_fd, CLONE_NEWUSER) < 0 ||
         setns((int)p->plan.net_fd, CLONE_NEWNET) < 0)
-        agx_plan_fail(p, AGX_STAGE_NEST, NULL);
+        agx_plan_fail(p, AGX_STAGE_NSSET, NULL);
 }
 
 /*
@@ -290,7 +290,7 @@ const struct agx_planned *agx_plan_run(int plan_fd)
     take_sources(p);
     open_logs(p);
     set_limits(p);
-    enter_nest(p);
+    enter_nsset(p);
     become_pid1(p);
     agx_plan_make_root(p);
     agx_plan_hide(p);

@@ -60,7 +60,7 @@ static struct file read_own(const char *path)
     return f;
 }
 
-static void forget(struct file *f)
+static void plan_user_forget(struct file *f)
 {
     union {
         const char *in;
@@ -72,7 +72,7 @@ static void forget(struct file *f)
 }
 
 /* One write: readers see the file before or after it. */
-static void add(const struct file *f, const char *lines)
+static void plan_user_add(const struct file *f, const char *lines)
 {
     const bool cut = f->text.len > 0 && f->text.ptr[f->text.len - 1] != '\n';
     char text[LINE_MAX_BYTES + 1];
@@ -97,7 +97,7 @@ static void add_users(const struct file *f, const struct agx_user *u)
     if (u->uid != 0 && !agx_user_listed(f->text, u->uid))
         (void)snprintf(lines + n, sizeof(lines) - n, "u%u:x:%u:%u::/:/bin/sh\n", u->uid, u->uid,
                        u->gid);
-    add(f, lines);
+    plan_user_add(f, lines);
 }
 
 static void add_groups(const struct file *f, const struct agx_user *u)
@@ -109,7 +109,7 @@ static void add_groups(const struct file *f, const struct agx_user *u)
         n = (size_t)snprintf(lines, sizeof(lines), "root:x:0:\n");
     if (u->gid != 0 && !agx_user_listed(f->text, u->gid))
         (void)snprintf(lines + n, sizeof(lines) - n, "g%u:x:%u:\n", u->gid, u->gid);
-    add(f, lines);
+    plan_user_add(f, lines);
 }
 
 void agx_plan_list_user(const struct agx_planned *p)
@@ -123,6 +123,6 @@ void agx_plan_list_user(const struct agx_planned *p)
         add_users(&passwd, &u);
         add_groups(&group, &u);
     }
-    forget(&passwd);
-    forget(&group);
+    plan_user_forget(&passwd);
+    plan_user_forget(&group);
 }

@@ -91,7 +91,7 @@ static pid_t fork_quietly(int *ret_pidfd)
     return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 }
 
-static void take(struct call *c)
+static void suid_take(struct call *c)
 {
     union {
         struct seccomp_notif told;
@@ -115,7 +115,7 @@ static void take(struct call *c)
 
 /* A process that was killed before it answered: its caller gets an error; otherwise this has no
  * effect. */
-static void end(struct call *c)
+static void suid_end(struct call *c)
 {
     siginfo_t info;
 
@@ -125,7 +125,7 @@ static void end(struct call *c)
     agx_suid_refuse(suid.listener_fd, c->id, EPERM);
 }
 
-static void turn(void)
+static void suid_turn(void)
 {
     struct pollfd p[CALLS_MAX + 1];
     struct call *idle = NULL;
@@ -140,10 +140,10 @@ static void turn(void)
         return;
     for (size_t i = 0; i < CALLS_MAX; i++) {
         if (p[i].revents)
-            end(&suid.calls[i]);
+            suid_end(&suid.calls[i]);
     }
     if (p[CALLS_MAX].revents)
-        take(idle);
+        suid_take(idle);
 }
 
 /* ---- the thread ---- */
@@ -168,7 +168,7 @@ static void await(sem_t *s)
 }
 
 /* Signals to this process are handled by its first thread. */
-static void *serve(void *unused)
+static void *suid_serve(void *unused)
 {
     sigset_t all;
 
@@ -178,7 +178,7 @@ static void *serve(void *unused)
     (void)sem_post(&suid.begun);
     await(&suid.go);
     for (;;)
-        turn();
+        suid_turn();
     return unused;
 }
 
@@ -197,7 +197,7 @@ bool agx_suid_start(uint64_t caps)
     if (r == 0) {
         (void)pthread_attr_setstacksize(&attr, STACK);
         (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        r = pthread_create(&thread, &attr, serve, NULL);
+        r = pthread_create(&thread, &attr, suid_serve, NULL);
         (void)pthread_attr_destroy(&attr);
     }
     if (r == 0) {

@@ -162,7 +162,7 @@ static int open_file(const struct agx_suid_call *c)
 
 /* ---- the answer ---- */
 
-static void answer(int listener_fd, uint64_t id, int fault)
+static void suid_act_answer(int listener_fd, uint64_t id, int fault)
 {
     struct seccomp_notif_resp r = { .id = id, .error = -fault };
 
@@ -171,7 +171,7 @@ static void answer(int listener_fd, uint64_t id, int fault)
 
 void agx_suid_refuse(int listener_fd, uint64_t id, int fault)
 {
-    answer(listener_fd, id, fault);
+    suid_act_answer(listener_fd, id, fault);
 }
 
 /* Adds the descriptor to the caller and makes the call return its number, in one step. */
@@ -185,10 +185,10 @@ static void hand_over(const struct agx_suid_call *c, int fd)
     };
 
     if (ioctl(c->listener_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &a) < 0)
-        answer(c->listener_fd, c->told->id, errno);
+        suid_act_answer(c->listener_fd, c->told->id, errno);
 }
 
-static void act(const struct agx_suid_call *c)
+static void suid_act_act(const struct agx_suid_call *c)
 {
     bool opens = false;
     int r;
@@ -214,7 +214,7 @@ static void act(const struct agx_suid_call *c)
     if (r >= 0 && opens)
         hand_over(c, r);
     else
-        answer(c->listener_fd, c->told->id, -r);
+        suid_act_answer(c->listener_fd, c->told->id, -r);
 }
 
 /* No other descriptor of PID 1 is open here: no path leads to it. */
@@ -241,8 +241,8 @@ _Noreturn void agx_suid_answer(const struct seccomp_notif *told, int listener_fd
     if (r == 0)
         r = agx_suid_become(&c);
     if (r == 0)
-        act(&c);
+        suid_act_act(&c);
     else
-        answer(c.listener_fd, told->id, -r);
+        suid_act_answer(c.listener_fd, told->id, -r);
     _exit(0);
 }

@@ -113,7 +113,7 @@ static int plan_attr(struct plan *p, const struct agx_child_params *params)
     return r;
 }
 
-static int spawn(const struct agx_child_params *params, pid_t *ret_pid)
+static int child_spawn(const struct agx_child_params *params, pid_t *ret_pid)
 {
     const char *const only_file[] = { params->file, NULL }, *const nothing[] = { NULL };
     const char *const *argv = params->argv ? params->argv : only_file;
@@ -142,7 +142,7 @@ static void on_closed(uv_handle_t *h)
 }
 
 /* True if it had ended. */
-static bool reap(struct agx_child *c)
+static bool child_reap(struct agx_child *c)
 {
     siginfo_t info = { 0 };
     int r;
@@ -168,14 +168,14 @@ static void on_ended(uv_poll_t *poll, int status, int events)
     (void)events;
     if (c->end_group)
         agx_child_kill_group(c, SIGKILL); /* the unreaped leader still reserves the group's id */
-    if (!reap(c))
+    if (!child_reap(c))
         return;
     uv_close((uv_handle_t *)&c->poll, on_closed);
     agx_closep(&c->pidfd);
 }
 
 /* Watches the new process; kills it if that fails, because nothing would reap it. */
-static int watch(struct agx_child *c, struct agx_error **err)
+static int child_watch(struct agx_child *c, struct agx_error **err)
 {
     int r;
 
@@ -199,7 +199,7 @@ static int watch(struct agx_child *c, struct agx_error **err)
 
 int agx_child_spawn(const struct agx_child_params *params, pid_t *ret_pid, struct agx_error **err)
 {
-    int r = spawn(params, ret_pid);
+    int r = child_spawn(params, ret_pid);
 
     if (r != 0 && params->cwd)
         return agx_error_errno(err, r, "start '%s' in '%s'", params->file, params->cwd);
@@ -213,7 +213,7 @@ static int spawn_and_watch(struct agx_child *c, const struct agx_child_params *p
 
     if (r < 0)
         return r;
-    r = watch(c, err);
+    r = child_watch(c, err);
     return r < 0 ? agx_error_wrap(err, r, "start '%s'", params->file) : 0;
 }
 

@@ -29,7 +29,7 @@ enum { KEEP_ROOM = 64 << 10 }; /* an empty buffer larger than this is freed */
 static void set_state(struct agx_conn *c, enum conn_state next);
 static void on_poll(uv_poll_t *poll, int status, int events);
 
-static void fail(struct agx_conn *c, int sys_errno, const char *what)
+static void conn_fail(struct agx_conn *c, int sys_errno, const char *what)
 {
     struct agx_error *e = NULL;
 
@@ -62,7 +62,7 @@ static void update_poll(struct agx_conn *c)
     c->events = want;
     r = want ? uv_poll_start(&c->poll, want, on_poll) : uv_poll_stop(&c->poll);
     if (r < 0)
-        fail(c, -r, "watch a connection");
+        conn_fail(c, -r, "watch a connection");
 }
 
 static void out_emptied(struct agx_conn *c)
@@ -81,7 +81,7 @@ static void out_emptied(struct agx_conn *c)
 }
 
 /* Sends as much as possible now. */
-static void flush(struct agx_conn *c)
+static void conn_flush(struct agx_conn *c)
 {
     if (agx_conn_queued(c) > c->group->config.out_high)
         c->was_slow = true; /* even if the kernel takes it all at once: the user may wait */
@@ -101,7 +101,7 @@ static void flush(struct agx_conn *c)
             break;
         }
         if (n < 0) {
-            fail(c, errno, "send to a connection");
+            conn_fail(c, errno, "send to a connection");
             return;
         }
         c->out_at += (size_t)n;
@@ -116,7 +116,7 @@ static void flush(struct agx_conn *c)
 }
 
 /* Delivers the bytes; returns how many at their end were not consumed. */
-static size_t deliver(struct agx_conn *c, uint8_t *data, size_t len)
+static size_t conn_deliver(struct agx_conn *c, uint8_t *data, size_t len)
 {
     size_t used = c->ops->data(c->user, data, len);
 
@@ -126,7 +126,7 @@ static size_t deliver(struct agx_conn *c, uint8_t *data, size_t len)
 /* Calls data() for held bytes: they were not consumed, or more has arrived after them. */
 static void deliver_held(struct agx_conn *c)
 {
-    size_t left = deliver(c, c->held.data, c->held.len);
+    size_t left = conn_deliver(c, c->held.data, c->held.len);
 
     agx_buf_consume(&c->held, c->held.len - left);
     if (left == 0 && c->held.cap > KEEP_ROOM)
@@ -134,12 +134,12 @@ static void deliver_held(struct agx_conn *c)
     c->full = c->held.len >= c->group->config.held_max;
 }
 
-static void hold(struct agx_conn *c, const uint8_t *data, size_t len)
+static void conn_hold(struct agx_conn *c, const uint8_t *data, size_t len)
 {
     if (len == 0)
         return;
     if (agx_buf_append(&c->held, agx_str_bytes(data, len)) < 0)
-        fail(c, ENOMEM, "keep bytes of a connection");
+        conn_fail(c, ENOMEM, "keep bytes of a connection");
     else
         c->full = c->held.len >= c->group->config.held_max;
 }
@@ -169,7 +169,7 @@ static bool read_some(struct agx_conn *c)
     if (behind) {
         size = AGX_MIN(size, g->config.held_max - c->held.len);
         if (agx_buf_reserve(&c->held, size) < 0) {
-            fail(c, ENOMEM, "keep bytes of a connection");
+            conn_fail(c, ENOMEM, "keep bytes of a connection");
             return false;
         }
         buf = c->held.data + c->held.len;
@@ -179,7 +179,7 @@ static bool read_some(struct agx_conn *c)
     n = readv(c->fd, (struct iovec[]){ { room, room_len }, { buf, size } }, 2);
     if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-            fail(c, errno, "read from a connection");
+            conn_fail(c, errno, "read from a connection");
         return false;
     }
     if (n == 0) {
@@ -195,9 +195,9 @@ static bool read_some(struct agx_conn *c)
         c->held.len += (size_t)n;
         deliver_held(c);
     } else {
-        size_t len = (size_t)n - in_room, left = deliver(c, buf, len);
+        size_t len = (size_t)n - in_room, left = conn_deliver(c, buf, len);
 
-        hold(c, buf + len - left, left);
+        conn_hold(c, buf + len - left, left);
     }
     return true;
 }
@@ -220,12 +220,12 @@ static void on_poll(uv_poll_t *poll, int status, int events)
         /* libuv has stopped watching. Bytes sent before the error can still be read. */
         c->events = 0;
         if (!may_read(c) || (!read_some(c) && c->state != CONN_CLOSED))
-            fail(c, socket_error(c->fd), "watch a connection");
+            conn_fail(c, socket_error(c->fd), "watch a connection");
         update_poll(c);
         return;
     }
     if (events & UV_WRITABLE)
-        flush(c);
+        conn_flush(c);
     if ((events & UV_READABLE) && may_read(c))
         (void)read_some(c);
     update_poll(c);
@@ -240,7 +240,7 @@ void agx_conn_turn(struct agx_conn *c)
             deliver_held(c);
     }
     if (c->state != CONN_CLOSED)
-        flush(c);
+        conn_flush(c);
 }
 
 static void on_timer(uv_timer_t *timer);

@@ -40,10 +40,10 @@ struct agx_conn_group {
     struct agx_loop *loop;
     struct agx_conn_config config;
     uint8_t *scratch;
-    uv_prepare_t prepare; /* sends data queued by timers and posts */
-    uv_check_t check;     /* sends data queued by the turn's reads */
-    uv_idle_t again;      /* keeps the loop from sleeping while `dirty` is not empty */
-    unsigned n_open;      /* handles, and connections */
+    uv_prepare_t prepare;       /* sends data queued by timers and posts */
+    uv_check_t check;           /* sends data queued by the turn's reads */
+    uv_idle_t again;            /* keeps the loop from sleeping while `dirty` is not empty */
+    unsigned n_open;            /* handles, and connections */
     struct agx_list all, dirty; /* of struct agx_conn, the latest first */
     size_t count;
 };

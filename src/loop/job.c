@@ -157,7 +157,7 @@ static void end_pool(struct agx_pool *p)
 }
 
 /* Calls `done` of the finished jobs. */
-static void deliver(struct agx_pool *p)
+static void job_deliver(struct agx_pool *p)
 {
     struct agx_list finished = { 0 };
     struct agx_job *j;
@@ -204,7 +204,7 @@ static void on_wake(uv_async_t *wake)
     struct agx_pool *p = container_of(wake, struct agx_pool, wake);
     bool idle;
 
-    deliver(p);
+    job_deliver(p);
     if (!p->stopping || p->ended)
         return;
     pthread_mutex_lock(&p->lock);
@@ -247,7 +247,7 @@ static void on_deadline(uv_timer_t *timer)
             pthread_detach(p->workers[i].thread);
     }
     pthread_mutex_unlock(&p->lock);
-    deliver(p);
+    job_deliver(p);
     if (!stuck)
         join_threads(p);
     end_pool(p);

@@ -33,7 +33,7 @@ struct agx_loop {
 };
 
 /* Runs the currently queued functions. Returns their number. */
-static size_t drain(struct agx_loop *l)
+static size_t loop_drain(struct agx_loop *l)
 {
     struct agx_list queue = { 0 };
     struct post *p;
@@ -52,7 +52,7 @@ static size_t drain(struct agx_loop *l)
 
 static void on_wake(uv_async_t *wake)
 {
-    drain(container_of(wake, struct agx_loop, wake));
+    loop_drain(container_of(wake, struct agx_loop, wake));
 }
 
 int agx_loop_open(struct agx_loop **ret_loop, struct agx_error **err)
@@ -117,7 +117,7 @@ int agx_loop_post(struct agx_loop *l, void (*fn)(void *user), void *user)
 }
 
 /* The handles still open besides `wake`, counted by kind. */
-struct census {
+struct inventory {
     const struct agx_loop *loop;
     unsigned closing;
     unsigned open[UV_HANDLE_TYPE_MAX];
@@ -126,7 +126,7 @@ struct census {
 
 static void count_handle(uv_handle_t *h, void *arg)
 {
-    struct census *c = arg;
+    struct inventory *c = arg;
 
     if (h == (const uv_handle_t *)&c->loop->wake)
         return;
@@ -138,7 +138,7 @@ static void count_handle(uv_handle_t *h, void *arg)
     c->n_open++;
 }
 
-static int report_leak(const struct census *c, struct agx_error **err)
+static int report_leak(const struct inventory *c, struct agx_error **err)
 {
     char kinds[256] = "";
     size_t used = 0;
@@ -155,16 +155,16 @@ static int report_leak(const struct census *c, struct agx_error **err)
 
 int agx_loop_close(struct agx_loop *l, struct agx_error **err)
 {
-    struct census c;
+    struct inventory c;
     int r;
 
     if (!l)
         return 0;
     agx_loop_assert(l);
     do {
-        while (drain(l) > 0)
+        while (loop_drain(l) > 0)
             ;
-        c = (struct census){ .loop = l };
+        c = (struct inventory){ .loop = l };
         uv_walk(&l->uv, count_handle, &c);
         if (c.n_open > 0)
             return report_leak(&c, err);

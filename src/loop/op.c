@@ -101,7 +101,7 @@ static void on_deadline(uv_timer_t *timer)
     agx_op_cancel(container_of(timer, struct agx_op, deadline), AGX_DEADLINE_EXCEEDED);
 }
 
-static void start(struct agx_op *op, uint64_t deadline_ms)
+static void op_start(struct agx_op *op, uint64_t deadline_ms)
 {
     agx_loop_assert(op->loop);
     assert(op->kind->n_states > 1);
@@ -115,7 +115,7 @@ void agx_op_start(struct agx_op *op, const struct agx_op_kind *kind, struct agx_
                   const char *id, uint64_t deadline_ms)
 {
     *op = (struct agx_op){ .kind = kind, .loop = l, .id = id };
-    start(op, deadline_ms);
+    op_start(op, deadline_ms);
 }
 
 void agx_op_start_in(struct agx_op *op, const struct agx_op_kind *kind, struct agx_op_group *g,
@@ -127,7 +127,7 @@ void agx_op_start_in(struct agx_op *op, const struct agx_op_kind *kind, struct a
         g->first->prev = op;
     g->first = op;
     g->begun(g);
-    start(op, deadline_ms);
+    op_start(op, deadline_ms);
 }
 
 /* ---- several pieces of work ---- */

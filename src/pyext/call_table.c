@@ -14,7 +14,7 @@ static size_t home(const struct agx_call_table *t, uint64_t id)
 }
 
 /* The slot that has the id, or the free one where it would go. */
-static size_t find(const struct agx_call_table *t, uint64_t id)
+static size_t call_table_find(const struct agx_call_table *t, uint64_t id)
 {
     size_t i = home(t, id);
 
@@ -25,10 +25,10 @@ static size_t find(const struct agx_call_table *t, uint64_t id)
 
 void *agx_call_table_get(const struct agx_call_table *t, uint64_t id)
 {
-    return t->len > 0 ? t->slots[find(t, id)].value : NULL;
+    return t->len > 0 ? t->slots[call_table_find(t, id)].value : NULL;
 }
 
-static int grow(struct agx_call_table *t)
+static int call_table_grow(struct agx_call_table *t)
 {
     struct agx_call_table bigger = { .cap = t->cap > 0 ? 2 * t->cap : FIRST_CAP, .len = t->len };
 
@@ -37,7 +37,7 @@ static int grow(struct agx_call_table *t)
         return -AGX_RESOURCE_EXHAUSTED;
     for (size_t i = 0; i < t->cap; i++) {
         if (t->slots[i].value)
-            bigger.slots[find(&bigger, t->slots[i].id)] = t->slots[i];
+            bigger.slots[call_table_find(&bigger, t->slots[i].id)] = t->slots[i];
     }
     free(t->slots);
     *t = bigger;
@@ -47,12 +47,12 @@ static int grow(struct agx_call_table *t)
 int agx_call_table_add(struct agx_call_table *t, uint64_t id, void *value)
 {
     if (t->len + 1 > t->cap / 2) {
-        int r = grow(t);
+        int r = call_table_grow(t);
 
         if (r < 0)
             return r;
     }
-    t->slots[find(t, id)] = (struct agx_call_table_slot){ id, value };
+    t->slots[call_table_find(t, id)] = (struct agx_call_table_slot){ id, value };
     t->len++;
     return 0;
 }
@@ -64,7 +64,7 @@ void *agx_call_table_remove(struct agx_call_table *t, uint64_t id)
 
     if (t->len == 0)
         return NULL;
-    hole = find(t, id);
+    hole = call_table_find(t, id);
     value = t->slots[hole].value;
     if (!value)
         return NULL;

@@ -34,7 +34,7 @@ static int add_type(PyObject *module, PyObject **field, PyObject *type, const ch
     return type ? PyModule_AddObjectRef(module, name, type) : -1;
 }
 
-static int execute(PyObject *module)
+static int py_client_execute(PyObject *module)
 {
     struct client_module *m = PyModule_GetState(module);
 
@@ -90,7 +90,7 @@ static void module_free(void *module)
 }
 
 static PyModuleDef_Slot slots[] = {
-    { Py_mod_exec, (void *)execute },
+    { Py_mod_exec, (void *)py_client_execute },
     { 0, NULL },
 };
 

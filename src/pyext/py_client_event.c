@@ -4,7 +4,7 @@
 
 #include "base/banned.h"
 
-static int malformed(struct agx_error **err)
+static int py_client_event_malformed(struct agx_error **err)
 {
     (void)agx_py_raise(err);
     return -1;
@@ -41,7 +41,8 @@ static void end_undecodable(struct call *c, bool ended)
     pyclient_call_fail_set(c);
 }
 
-static void deliver(struct call *c, enum agx_flow_event e, const struct agx_remote_message *m)
+static void py_client_event_deliver(struct call *c, enum agx_flow_event e,
+                                    const struct agx_remote_message *m)
 {
     PyObject *value;
 
@@ -68,7 +69,7 @@ static int numbered_event(struct call *c, enum agx_remote_event ev,
     if (c->session->proto == 0) { /* without numbers, and nothing to acknowledge */
         e = agx_flow_meaning(c->plan->kind, ev);
         if (e != AGX_FLOW_NOTHING)
-            deliver(c, e, m);
+            py_client_event_deliver(c, e, m);
         return 0;
     }
     e = agx_remote_flow_event(&c->flow, ev, m->seq, m->value.len);
@@ -78,7 +79,7 @@ static int numbered_event(struct call *c, enum agx_remote_event ev,
         PyErr_Format(PyExc_ValueError, "the server sent %s", agx_flow_fault(e));
         return -1;
     }
-    deliver(c, e, m);
+    py_client_event_deliver(c, e, m);
     pyclient_ack_note(c, payload_len, c->state == CALL_ENDED);
     return 0;
 }
@@ -91,7 +92,7 @@ static int call_event(struct session *s, struct agx_str payload)
     int r = 0;
 
     if (agx_remote_message_read(payload, &m, &err) < 0)
-        return malformed(&err);
+        return py_client_event_malformed(&err);
     c = m.call_id.len > 0 ? agx_map_get(&s->calls, m.call_id) : NULL;
     if (!c || c->state != CALL_SENT)
         return 0; /* cancelled here, and on its way when that happened */
@@ -127,7 +128,7 @@ static int resume_known(struct session *s, struct agx_resume_done *done)
         if (c && pyclient_call_input_known(c, seq) < 0)
             return -1;
     }
-    return r < 0 ? malformed(&err) : 0;
+    return r < 0 ? py_client_event_malformed(&err) : 0;
 }
 
 static int resume_unknown(struct session *s, struct agx_resume_done *done)
@@ -144,7 +145,7 @@ static int resume_unknown(struct session *s, struct agx_resume_done *done)
         else if (c && pyclient_call_send_request(c) < 0)
             return -1;
     }
-    return r < 0 ? malformed(&err) : 0;
+    return r < 0 ? py_client_event_malformed(&err) : 0;
 }
 
 static int resume_done(struct session *s, struct agx_str payload)
@@ -155,7 +156,7 @@ static int resume_done(struct session *s, struct agx_str payload)
     if (s->state != SESSION_RESUMING)
         return 0;
     if (agx_resume_done_read(payload, &done, &err) < 0)
-        return malformed(&err);
+        return py_client_event_malformed(&err);
     s->state = SESSION_OPEN;
     if (resume_known(s, &done) < 0 || resume_unknown(s, &done) < 0)
         return -1;

@@ -148,7 +148,7 @@ static int encode_input(struct call *c, struct call_input *in, PyObject *item, s
     return 0;
 }
 
-static int push(struct call *c, PyObject *item)
+static int py_client_input_push(struct call *c, PyObject *item)
 {
     struct call_input *in;
     size_t size;
@@ -175,7 +175,7 @@ PyObject *pyclient_call_push(PyObject *self, PyObject *item)
 {
     struct call *c = (struct call *)self;
 
-    if (push(c, item) < 0)
+    if (py_client_input_push(c, item) < 0)
         return NULL;
     return PyBool_FromLong(has_credit(c));
 }
@@ -183,7 +183,7 @@ PyObject *pyclient_call_push(PyObject *self, PyObject *item)
 PyObject *pyclient_call_end_input(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (push((struct call *)self, NULL) < 0)
+    if (py_client_input_push((struct call *)self, NULL) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

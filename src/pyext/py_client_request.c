@@ -203,7 +203,7 @@ static int start_timer(struct call *c)
     return c->timer ? 0 : -1;
 }
 
-static int begin(struct call *c)
+static int py_client_request_begin(struct call *c)
 {
     struct session *s = c->session;
 
@@ -232,7 +232,7 @@ int pyclient_call_start(struct call *c)
 {
     PyObject *type, *value, *traceback;
 
-    if (begin(c) == 0)
+    if (py_client_request_begin(c) == 0)
         return 0;
     /* The caller gets the exception at once; the call is over without having been sent. */
     PyErr_Fetch(&type, &value, &traceback);

@@ -42,7 +42,7 @@ static PyObject *unpack(PyObject *module, PyObject *bytes)
     return value;
 }
 
-static int execute(PyObject *module)
+static int py_codec_execute(PyObject *module)
 {
     struct agx_py_codec *c = PyModule_GetState(module);
 
@@ -72,7 +72,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyModuleDef_Slot slots[] = {
-    { Py_mod_exec, (void *)execute },
+    { Py_mod_exec, (void *)py_codec_execute },
     { 0, NULL },
 };
 

@@ -80,7 +80,7 @@ static int pack_buffer(struct packer *p, PyObject *v)
     return 0;
 }
 
-static int enter(struct packer *p)
+static int py_pack_enter(struct packer *p)
 {
     if (p->depth < AGX_DEPTH_MAX) {
         p->depth++;
@@ -111,7 +111,7 @@ static int pack_list(struct packer *p, PyObject *v)
 {
     Py_ssize_t n = PyList_Size(v);
 
-    if (enter(p) < 0)
+    if (py_pack_enter(p) < 0)
         return -1;
     agx_mp_write_array(p->w, (size_t)n);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static int pack_tuple(struct packer *p, PyObject *v)
 {
     Py_ssize_t n = PyTuple_Size(v);
 
-    if (enter(p) < 0)
+    if (py_pack_enter(p) < 0)
         return -1;
     agx_mp_write_array(p->w, (size_t)n);
     for (Py_ssize_t i = 0; i < n; i++) {
@@ -191,7 +191,7 @@ static int pack_dict(struct packer *p, PyObject *v)
     PyObject *key, *value; /* borrowed */
     Py_ssize_t n = PyDict_Size(v), at = 0, done = 0;
 
-    if (enter(p) < 0)
+    if (py_pack_enter(p) < 0)
         return -1;
     agx_mp_write_map(p->w, (size_t)n);
     while (PyDict_Next(v, &at, &key, &value)) {
@@ -296,7 +296,7 @@ static int pack_model(struct packer *p, PyObject *v)
     struct agx_error *err = NULL;
     int r;
 
-    if (!fields || enter(p) < 0)
+    if (!fields || py_pack_enter(p) < 0)
         return -1;
     agx_mp_writer_init(&inner, &body);
     p->w = &inner;
@@ -324,7 +324,7 @@ static int pack_other(struct packer *p, PyObject *v)
         other = PyObject_CallFunctionObjArgs(p->options->fallback, v, NULL);
         /* Each replacement counts as a level: a fallback that answers with its own question ends.
          */
-        if (!other || enter(p) < 0)
+        if (!other || py_pack_enter(p) < 0)
             return -1;
         r = pack_value(p, other);
         p->depth--;

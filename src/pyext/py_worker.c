@@ -374,7 +374,7 @@ static int add_type(PyObject *module, const char *name, PyTypeObject *take_type)
     return r;
 }
 
-static int execute(PyObject *module)
+static int py_worker_execute(PyObject *module)
 {
     if (intern_names() < 0 || add_type(module, "Plan", pyworker_plan_type_new(module)) < 0 ||
         add_type(module, "Call", pyworker_call_type_new(module)) < 0 ||
@@ -401,7 +401,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyModuleDef_Slot slots[] = {
-    { Py_mod_exec, (void *)execute },
+    { Py_mod_exec, (void *)py_worker_execute },
     { 0, NULL },
 };
 

@@ -39,8 +39,8 @@ static void out_commit(struct worker *w, enum out out, const struct agx_buf *scr
         pyworker_flush_soon(w);
 }
 
-static void begin(struct agx_mp_writer *m, struct agx_buf *to, struct agx_str type, uint64_t id,
-                  size_t more)
+static void py_worker_call_begin(struct agx_mp_writer *m, struct agx_buf *to, struct agx_str type,
+                                 uint64_t id, size_t more)
 {
     agx_frame_begin(m, to);
     agx_mp_write_map(m, 2 + more);
@@ -73,7 +73,7 @@ static void send_error(struct call *c, PyObject *type, PyObject *message, PyObje
 
     if (c->over)
         return;
-    begin(&m, out_buffer(c->w, out, &scratch), AGX_STR("error"), c->id, 1);
+    py_worker_call_begin(&m, out_buffer(c->w, out, &scratch), AGX_STR("error"), c->id, 1);
     agx_mp_write_str(&m, AGX_STR("error"));
     agx_mp_write_map(&m, 4);
     write_text(&m, AGX_STR("type"), type);
@@ -175,7 +175,7 @@ static int send_value(struct call *c, struct agx_str type, PyObject *value, enum
             return -1;
         value = dumped;
     }
-    begin(&m, to, type, c->id, 1);
+    py_worker_call_begin(&m, to, type, c->id, 1);
     agx_mp_write_str(&m, AGX_STR("value"));
     start = to->len;
     if (agx_py_pack(&c->w->codec, &m, value, &options) < 0) {
@@ -350,7 +350,7 @@ static PyObject *call_end(PyObject *self, PyObject *unused)
     (void)unused;
     if (c->over)
         Py_RETURN_NONE;
-    begin(&m, &c->w->out.bulk, AGX_STR("stream_end"), c->id, 0);
+    py_worker_call_begin(&m, &c->w->out.bulk, AGX_STR("stream_end"), c->id, 0);
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) < 0)
         return PyErr_NoMemory();
     c->over = true;
@@ -381,7 +381,7 @@ static PyObject *call_grant(PyObject *self, PyObject *args)
         return NULL;
     if (c->over)
         Py_RETURN_NONE;
-    begin(&m, &c->w->out.urgent, AGX_STR("credit"), c->id, 2);
+    py_worker_call_begin(&m, &c->w->out.urgent, AGX_STR("credit"), c->id, 2);
     agx_mp_write_str(&m, AGX_STR("n"));
     agx_mp_write_uint(&m, n);
     agx_mp_write_str(&m, AGX_STR("bytes"));

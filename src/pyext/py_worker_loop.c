@@ -109,7 +109,7 @@ static int dispatch(struct call *c, const struct agx_worker_frame *f, struct agx
     return 0;
 }
 
-static enum verdict refuse(struct worker *w, const struct agx_worker_frame *f)
+static enum verdict py_worker_loop_refuse(struct worker *w, const struct agx_worker_frame *f)
 {
     struct call *c = f->id > 0 ? pyworker_call_new(w, f) : NULL;
 
@@ -129,7 +129,7 @@ static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
     int r = 0;
 
     if (f->bad || f->id == 0)
-        return refuse(w, f);
+        return py_worker_loop_refuse(w, f);
     p = plan_of(w, f);
     if (p && p->mode != PLAN_THREAD && !w->aio.loop) {
         agx_py_set(&w->held_plan, (PyObject *)p);
@@ -289,7 +289,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
 }
 
 /* Reads what there is without waiting. */
-static void fill(struct worker *w)
+static void py_worker_loop_fill(struct worker *w)
 {
     struct lane *lane = &w->lanes[AGX_LANE_LOOP];
     uint8_t *at;
@@ -348,7 +348,7 @@ int pyworker_turn(struct worker *w)
     bool more, outer = w->in_turn;
 
     if (agx_inbuf_peek(&lane->in, &frame, NULL) == 0)
-        fill(w);
+        py_worker_loop_fill(w);
     w->in_turn = true;
     v = handle_buffered(w, &more);
     w->in_turn = outer;
@@ -485,7 +485,7 @@ int pyworker_wait(struct worker *w)
             return pyworker_active(w) > 0;
         if (!more) {
             wait_for_events(w);
-            fill(w);
+            py_worker_loop_fill(w);
         }
     }
 }

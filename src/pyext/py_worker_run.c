@@ -40,7 +40,7 @@ static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kw
     return value;
 }
 
-static void answer(struct call *c, PyObject *value)
+static void py_worker_run_answer(struct call *c, PyObject *value)
 {
     if (!value)
         pyworker_call_fail(c, PHASE_RUN, true);
@@ -66,5 +66,5 @@ void pyworker_call_run(struct call *c, PyObject *args, PyObject *kwargs)
     }
     PyTuple_SetItem(bound, 0, Py_NewRef(c->plan->fn));
     value = call_interruptibly(c, bound, bound_kwargs);
-    answer(c, value);
+    py_worker_run_answer(c, value);
 }

@@ -18,7 +18,7 @@ static bool ends_process(void)
 }
 
 /* The task is done: its result or exception is the answer. -1 with SystemExit set. */
-static int settle(struct call *c, PyObject *task)
+static int py_worker_task_settle(struct call *c, PyObject *task)
 {
     _cleanup_py_ PyObject *value = NULL;
 
@@ -41,7 +41,7 @@ static int settle(struct call *c, PyObject *task)
 
 static PyObject *on_task_done(PyObject *self, PyObject *task)
 {
-    if (settle((struct call *)self, task) < 0)
+    if (py_worker_task_settle((struct call *)self, task) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -81,7 +81,7 @@ int pyworker_start_task(struct call *c, PyObject *coroutine)
         goto failed;
     is = is_done(task);
     if (is > 0)
-        return settle(c, task);
+        return py_worker_task_settle(c, task);
     done = is == 0 ? PyCFunction_New(&task_done_def, (PyObject *)c) : NULL;
     r = done ? PyObject_CallMethodObjArgs(task, pyworker_names.add_done_callback, done, NULL)
              : NULL;

@@ -24,13 +24,13 @@ struct agx_capture {
     struct agx_buf held; /* the beginning of a line */
 };
 
-static void give(struct agx_capture *c)
+static void capture_give(struct agx_capture *c)
 {
     c->on_line(c->user, agx_buf_peek(&c->held));
     agx_buf_clear(&c->held);
 }
 
-static void take(struct agx_capture *c, struct agx_str in)
+static void capture_take(struct agx_capture *c, struct agx_str in)
 {
     while (in.len > 0) {
         size_t n = agx_str_find(in, '\n');
@@ -41,13 +41,13 @@ static void take(struct agx_capture *c, struct agx_str in)
         if (agx_buf_append(&c->held, (struct agx_str){ in.ptr, now }) < 0)
             abort(); /* cannot happen: its maximum is the longest line */
         if (now < n) {
-            give(c);
+            capture_give(c);
             in = agx_str_skip(in, now);
             continue;
         }
         in = agx_str_skip(in, whole ? n + 1 : n);
         if (whole)
-            give(c);
+            capture_give(c);
     }
 }
 
@@ -61,7 +61,7 @@ static bool read_some(struct agx_capture *c)
         n = read(c->read_fd, bytes, sizeof(bytes));
     while (n < 0 && errno == EINTR);
     if (n > 0)
-        take(c, agx_str_bytes(bytes, (size_t)n));
+        capture_take(c, agx_str_bytes(bytes, (size_t)n));
     return n > 0;
 }
 
@@ -137,7 +137,7 @@ struct agx_capture *agx_capture_close(struct agx_capture *c)
         return NULL;
     agx_capture_read(c);
     if (c->held.len > 0)
-        give(c);
+        capture_give(c);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
     return NULL;
 }

@@ -25,7 +25,7 @@ void agx_eio_link_close(struct eio_link *l, unsigned code, const char *reason)
 }
 
 /* Ends the link; an active link ends its session too. */
-static void end(struct eio_link *l, unsigned code, const char *reason)
+static void eio_link_end(struct eio_link *l, unsigned code, const char *reason)
 {
     struct agx_eio_session *s = l->state == LINK_ACTIVE ? l->session : NULL;
 
@@ -81,7 +81,7 @@ static void send_or_end(struct eio_link *l, enum agx_eio_type type, struct agx_s
     struct agx_eio_packet p = { type, false, data };
 
     if (agx_eio_link_send(l, &p, NULL, 0) < 0)
-        end(l, AGX_WS_INTERNAL, "no memory");
+        eio_link_end(l, AGX_WS_INTERNAL, "no memory");
 }
 
 /* The two packets that probe the WebSocket. After anything else, polling continues without it. */
@@ -99,7 +99,7 @@ static void on_upgrade_packet(struct eio_link *l, const struct agx_eio_packet *p
         agx_conn_deadline(l->conn, 0);
         agx_eio_session_upgraded(s);
     } else {
-        end(l, AGX_WS_PROTOCOL_ERROR, "not an upgrade");
+        eio_link_end(l, AGX_WS_PROTOCOL_ERROR, "not an upgrade");
     }
 }
 
@@ -108,7 +108,7 @@ static void on_message(struct eio_link *l, const struct agx_ws_event *e)
     struct agx_eio_packet p = agx_eio_decode_binary(e->data);
 
     if (e->kind == AGX_WS_TEXT && agx_eio_decode_text(e->data, &p, NULL) < 0)
-        end(l, AGX_WS_PROTOCOL_ERROR, "not an Engine.IO packet");
+        eio_link_end(l, AGX_WS_PROTOCOL_ERROR, "not an Engine.IO packet");
     else if (l->state == LINK_ACTIVE)
         agx_eio_session_receive(l->session, &p);
     else
@@ -124,12 +124,12 @@ static void on_event(struct eio_link *l, const struct agx_ws_event *e)
         break;
     case AGX_WS_PING:
         if (agx_ws_append(agx_conn_out(l->conn), AGX_WS_PONG, e->data, NULL) < 0)
-            end(l, AGX_WS_INTERNAL, "no memory");
+            eio_link_end(l, AGX_WS_INTERNAL, "no memory");
         break;
     case AGX_WS_PONG:
         break;
     case AGX_WS_CLOSE:
-        end(l, e->code, "the client closed");
+        eio_link_end(l, e->code, "the client closed");
         break;
     }
 }
@@ -163,8 +163,9 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     while (l->state != LINK_ENDED && !l->paused && (r = agx_ws_read(&l->ws, &p, &n, &e, NULL)) > 0)
         on_event(l, &e);
     if (r < 0)
-        end(l, l->ws.fault,
-            l->ws.fault == AGX_WS_TOO_BIG ? "a message is too long" : "a malformed message");
+        eio_link_end(l, l->ws.fault,
+                     l->ws.fault == AGX_WS_TOO_BIG ? "a message is too long"
+                                                   : "a malformed message");
     count_kept(l);
     return l->state == LINK_ENDED ? len : len - n;
 }
@@ -194,7 +195,7 @@ static void on_drained(void *user)
 /* Only an upgrade has a deadline. */
 static void on_expired(void *user)
 {
-    end(user, AGX_WS_PROTOCOL_ERROR, "the upgrade took too long");
+    eio_link_end(user, AGX_WS_PROTOCOL_ERROR, "the upgrade took too long");
 }
 
 static void on_closed(void *user, struct agx_error *error)

@@ -147,7 +147,7 @@ struct agx_conn *agx_exchange_take_conn(struct agx_exchange *x, const struct agx
 }
 
 /* The parser refused the input: sends one answer and ends. */
-static void refuse(struct link *l, struct agx_error **err)
+static void http_server_refuse(struct link *l, struct agx_error **err)
 {
     const struct agx_http_server_ops *ops = l->server->ops;
     char text[160];
@@ -190,7 +190,7 @@ static size_t read_head(struct link *l, struct agx_str in)
         return 0;
     }
     if (r < 0) {
-        refuse(l, &err);
+        http_server_refuse(l, &err);
         return in.len;
     }
     /* Parse again from our own copy, because the connection's buffer is reused. */
@@ -212,7 +212,7 @@ static size_t read_body(struct link *l, struct agx_str in)
     int r = agx_http_read_body(&l->http, in, &used, &part, &err);
 
     if (r < 0) {
-        refuse(l, &err);
+        http_server_refuse(l, &err);
         return in.len;
     }
     if (r == AGX_HTTP_BODY_PART) {

@@ -39,7 +39,7 @@ static void on_shutdown(void *user, int signo, unsigned count)
     agx_server_stop(p->server, count > 1, on_stopped, p);
 }
 
-static int run(struct agx_server_options *o, struct agx_error **err)
+static int main_run(struct agx_server_options *o, struct agx_error **err)
 {
     struct agx_worker_command cmd;
     struct program p = { 0 };
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "agentix-server: %s\n", agx_error_format(err, text, sizeof(text)));
         return AGX_EXIT_USAGE;
     }
-    r = run(&o, &err);
+    r = main_run(&o, &err);
     if (r < 0)
         (void)fprintf(stderr, "agentix-server: %s\n", agx_error_format(err, text, sizeof(text)));
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

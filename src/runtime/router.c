@@ -114,7 +114,7 @@ struct agx_client *agx_router_connect(struct agx_router *rt, const struct agx_cl
     *ret_resumed = c != NULL;
     *ret_old_conn = c ? c->conn : NULL;
     if (c)
-        agx_kept_disconnected(rt, c);
+        agx_unacked_disconnected(rt, c);
     if (!c)
         c = client_new(rt, hello);
     c->holding = *ret_resumed;
@@ -137,7 +137,7 @@ void agx_router_disconnect(struct agx_router *rt, struct agx_client *c, uint64_t
         client_free(rt, c);
         return;
     }
-    agx_kept_disconnected(rt, c);
+    agx_unacked_disconnected(rt, c);
     if (agx_heap_put(&rt->windows, &c->away, now_ms + rt->config.resume_ms) < 0)
         abort();
 }
@@ -151,7 +151,7 @@ void agx_router_drained(struct agx_router *rt, struct agx_client *c)
 {
     void *call;
 
-    agx_kept_pump(rt, c);
+    agx_unacked_pump(rt, c);
     if (!c->starving)
         return;
     c->starving = false;

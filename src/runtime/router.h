@@ -17,20 +17,20 @@ struct agx_router;
 struct agx_client;
 
 struct agx_router_config {
-    size_t max_message;    /* the largest message from a client or the worker, and to a client */
-    size_t legacy_message; /* the default of a client's largest message */
-    size_t max_calls;      /* unfinished or unacknowledged, per client */
-    size_t queue_high;     /* queued bytes at which a client without credit gets no more */
-    size_t input_max;      /* bidi input that waits for one call of a client without credit */
-    size_t kept_calls_max; /* unacknowledged ended calls, per session */
-    size_t kept_bytes_max; /* their bytes */
-    uint64_t resume_ms;    /* how long a session waits for its client */
+    size_t max_message;       /* the largest message from a client or the worker, and to a client */
+    size_t legacy_message;    /* the default of a client's largest message */
+    size_t max_calls;         /* unfinished or unacknowledged, per client */
+    size_t queue_high;        /* queued bytes at which a client without credit gets no more */
+    size_t input_max;         /* bidi input that waits for one call of a client without credit */
+    size_t unacked_calls_max; /* unacknowledged ended calls, per session */
+    size_t unacked_bytes_max; /* their bytes */
+    uint64_t resume_ms;       /* how long a session waits for its client */
 };
 #define AGX_ROUTER_CONFIG_INIT                                                                     \
     {                                                                                              \
         .max_message = AGX_MESSAGE_MAX, .legacy_message = AGX_LEGACY_MESSAGE_MAX,                  \
         .max_calls = AGX_CALLS_MAX, .queue_high = AGX_QUEUE_HIGH, .input_max = AGX_INPUT_MAX,      \
-        .kept_calls_max = AGX_KEPT_CALLS_MAX, .kept_bytes_max = AGX_KEPT_BYTES_MAX,                \
+        .unacked_calls_max = AGX_UNACKED_CALLS_MAX, .unacked_bytes_max = AGX_UNACKED_BYTES_MAX,    \
         .resume_ms = AGX_RESUME_MS                                                                 \
     }
 

@@ -43,7 +43,7 @@ static void free_if_over(struct agx_router_call *call)
 {
     if (call->client || call->worker_owes)
         return;
-    assert(agx_list_is_empty(&call->kept));
+    assert(agx_list_is_empty(&call->unacked));
     free((char *)call->call_id.ptr);
     free(call);
 }
@@ -53,8 +53,8 @@ void agx_router_call_forget(struct agx_router *rt, struct agx_router_call *call)
     struct agx_client *c = call->client;
 
     agx_heap_remove(&rt->deadlines, &call->deadline);
-    agx_kept_unlist(call);
-    agx_kept_drop(call, UINT64_MAX);
+    agx_unacked_unlist(call);
+    agx_unacked_drop(call, UINT64_MAX);
     (void)agx_map_remove(&c->calls, call->call_id);
     call->client = NULL;
     call->done = true;
@@ -93,7 +93,7 @@ static void output(struct agx_router *rt, struct agx_router_call *call, enum agx
     parts[0] = agx_buf_peek(&rt->scratch);
     parts[1] = value;
     if (c->proto1)
-        agx_kept_output(rt, call, ev, parts, key.len > 0 ? 2 : 1);
+        agx_unacked_output(rt, call, ev, parts, key.len > 0 ? 2 : 1);
     else if (c->conn)
         rt->io.emit(rt->user, c->conn, ev, parts, key.len > 0 ? 2 : 1);
 }
@@ -113,7 +113,7 @@ static void terminal(struct agx_router *rt, struct agx_router_call *call, enum a
         agx_router_call_forget(rt, call);
         return;
     }
-    agx_kept_ended(rt, call);
+    agx_unacked_ended(rt, call);
 }
 
 void agx_router_call_value(struct agx_router *rt, struct agx_router_call *call,
@@ -177,7 +177,7 @@ void agx_router_call_abort(struct agx_router *rt, struct agx_router_call *call, 
 
 void agx_router_call_ack(struct agx_router *rt, struct agx_router_call *call, uint64_t seq)
 {
-    agx_kept_drop(call, seq);
+    agx_unacked_drop(call, seq);
     if (call->lost_seq <= seq)
         call->lost_seq = 0;
     if (call->done && seq >= call->seq)
@@ -195,15 +195,15 @@ void agx_router_call_replay(struct agx_router *rt, struct agx_router_call *call)
     if (call->lost_seq > 0) {
         /* Send the terminal event again, under its own number, so that its acknowledgement ends the
          * call. */
-        agx_kept_drop(call, UINT64_MAX);
-        agx_kept_unlist(call);
+        agx_unacked_drop(call, UINT64_MAX);
+        agx_unacked_unlist(call);
         call->lost_seq = 0;
         call->seq--;
         call->done = false;
         agx_router_call_fail(rt, call, AGX_STR("ResultUnavailable"), "%s", why);
         return;
     }
-    agx_kept_unsend(call);
+    agx_unacked_unsend(call);
     /* A credit that was lost with the connection, or given while there was none. */
     if (call->kind == AGX_REMOTE_BIDI && !call->done)
         agx_router_send_input_credit(rt, call);

@@ -429,7 +429,7 @@ static void replay_all(struct agx_router *rt, struct agx_client *c)
         ((struct agx_router_call *)value)->named = false;
         agx_router_call_replay(rt, value);
     }
-    agx_kept_pump(rt, c);
+    agx_unacked_pump(rt, c);
 }
 
 static void on_resume(struct agx_router *rt, struct agx_client *c, struct agx_str payload)

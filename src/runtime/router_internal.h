@@ -3,7 +3,7 @@
  *
  *   router.c         clients, sessions, deadlines
  *   router_call.c    one call: its life and its kept output
- *   router_kept.c    unacknowledged output of sessions, and sending it
+ *   router_unacked.c    unacknowledged output of sessions, and sending it
  *   router_client.c  events from clients
  *   router_error.c   errors that the server makes
  *   router_worker.c  frames from the worker
@@ -40,8 +40,8 @@
 #include <limits.h>
 
 /* One event that the client has not acknowledged. */
-struct agx_kept {
-    struct agx_list_node node; /* in call->kept */
+struct agx_unacked {
+    struct agx_list_node node; /* in call->unacked */
     uint64_t seq;
     enum agx_remote_event ev;
     size_t len;
@@ -66,8 +66,8 @@ struct agx_router_call {
     struct agx_credit out_granted;
     struct agx_credit in; /* sent by the client */
     struct agx_credit in_granted;
-    struct agx_list kept;          /* of struct agx_kept */
-    struct agx_kept *unsent;       /* (5): the first one; NULL: none */
+    struct agx_list unacked;       /* of struct agx_unacked */
+    struct agx_unacked *unsent;    /* (5): the first one; NULL: none */
     struct agx_list_node behind;   /* client->behind, while something is unsent */
     struct agx_heap_node deadline; /* rt->deadlines, where it has one */
     struct agx_list_node ended;    /* client->ended */
@@ -83,7 +83,7 @@ struct agx_client {
     struct agx_map calls;      /* call_id -> struct agx_router_call */
     bool starving;             /* at least one call is starved */
     struct agx_list ended; /* calls that are unacknowledged, with something kept; oldest first */
-    size_t n_ended, kept_bytes;
+    size_t n_ended, unacked_bytes;
     struct agx_list behind;    /* calls with something unsent, whose turn is next first */
     struct agx_list_node node; /* rt->clients */
 };
@@ -125,26 +125,26 @@ void agx_router_call_worker_done(struct agx_router *rt, struct agx_router_call *
 void agx_router_call_ack(struct agx_router *rt, struct agx_router_call *call, uint64_t seq);
 /* The client will not ask for it again. */
 void agx_router_call_forget(struct agx_router *rt, struct agx_router_call *call);
-/* After a resume: what is kept is to be sent again. agx_kept_pump() does it. */
+/* After a resume: what is kept is to be sent again. agx_unacked_pump() does it. */
 void agx_router_call_replay(struct agx_router *rt, struct agx_router_call *call);
 /* Grants the worker output credit on behalf of a client without protocol 1, where due. */
 void agx_router_call_grant(struct agx_router *rt, struct agx_router_call *call);
 
-/* router_kept.c; all for clients with a session. */
+/* router_unacked.c; all for clients with a session. */
 /* An event of a call, whose number is call->seq: keeps it, and sends it now or when it can be. */
-void agx_kept_output(struct agx_router *rt, struct agx_router_call *call, enum agx_remote_event ev,
-                     const struct agx_str *parts, size_t n);
+void agx_unacked_output(struct agx_router *rt, struct agx_router_call *call,
+                        enum agx_remote_event ev, const struct agx_str *parts, size_t n);
 /* The terminal event of a call is kept. Forgets the oldest answers past the session's bounds. */
-void agx_kept_ended(struct agx_router *rt, struct agx_router_call *call);
+void agx_unacked_ended(struct agx_router *rt, struct agx_router_call *call);
 /* Drops what is kept of a call up to and with `seq`. */
-void agx_kept_drop(struct agx_router_call *call, uint64_t seq);
-void agx_kept_unlist(struct agx_router_call *call);
+void agx_unacked_drop(struct agx_router_call *call, uint64_t seq);
+void agx_unacked_unlist(struct agx_router_call *call);
 /* All that is kept of the call is to be sent again. */
-void agx_kept_unsend(struct agx_router_call *call);
+void agx_unacked_unsend(struct agx_router_call *call);
 /* Sends what is unsent, as far as the queue of the connection takes it. */
-void agx_kept_pump(struct agx_router *rt, struct agx_client *c);
+void agx_unacked_pump(struct agx_router *rt, struct agx_client *c);
 /* The connection is closed: nothing waits for it. */
-void agx_kept_disconnected(struct agx_router *rt, struct agx_client *c);
+void agx_unacked_disconnected(struct agx_router *rt, struct agx_client *c);
 
 /* router_error.c */
 /* An error event that belongs to no call. */

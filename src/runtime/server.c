@@ -28,7 +28,8 @@ static void on_session(void *user, struct agx_eio_session *session, const struct
 {
     struct agx_server *s = user;
 
-    agx_eio_session_set_user(session, agx_peer_new(s, session, agx_server_has_token(s, &x->head)));
+    agx_eio_session_set_user(session,
+                             agx_sio_conn_new(s, session, agx_server_has_token(s, &x->head)));
 }
 
 static void on_message(void *user, struct agx_eio_session *session, const struct agx_eio_packet *p)
@@ -36,20 +37,20 @@ static void on_message(void *user, struct agx_eio_session *session, const struct
     struct agx_server *s = user;
 
     agx_spin_touch(s->spin);
-    agx_peer_message(agx_eio_session_user(session), p);
+    agx_sio_conn_message(agx_eio_session_user(session), p);
 }
 
 static void on_session_drained(void *user, struct agx_eio_session *session)
 {
     (void)user;
-    agx_peer_drained(agx_eio_session_user(session));
+    agx_sio_conn_drained(agx_eio_session_user(session));
 }
 
 static void on_session_close(void *user, struct agx_eio_session *session, const char *reason)
 {
     (void)user;
     AGX_LOG(AGX_LOG_DEBUG, "client.gone", AGX_F_STR("why", reason));
-    agx_peer_gone(agx_eio_session_user(session));
+    agx_sio_conn_gone(agx_eio_session_user(session));
 }
 
 static const struct agx_eio_server_ops eio_ops = {
@@ -65,13 +66,13 @@ static void on_emit(void *user, void *conn, enum agx_remote_event ev, const stru
                     size_t n_parts)
 {
     (void)user;
-    agx_peer_emit(conn, ev, parts, n_parts);
+    agx_sio_conn_emit(conn, ev, parts, n_parts);
 }
 
 static size_t on_queued(void *user, void *conn)
 {
     (void)user;
-    return agx_eio_session_queued(((struct agx_peer *)conn)->session);
+    return agx_eio_session_queued(((struct agx_sio_conn *)conn)->session);
 }
 
 static struct agx_buf *on_lane(void *user, enum agx_remote_lane lane)
@@ -85,7 +86,7 @@ static const struct agx_router_io router_io = { on_emit, on_queued, on_lane };
 
 static void resume_peers(struct agx_server *s)
 {
-    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node) {
+    AGX_LIST_FOR_EACH (struct agx_sio_conn, p, &s->peers, node) {
         if (!p->paused || p->closing)
             continue;
         p->paused = false;
@@ -143,8 +144,8 @@ static const struct agx_worker_ops worker_ops = {
 static void on_output(struct agx_server *s, enum agx_wlog_stream stream, struct agx_str line)
 {
     agx_wlog_append(s->wlog, stream, line, (uint64_t)(agx_clock_wall_ns() / 1000000));
-    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node)
-        agx_peer_pump_log(p);
+    AGX_LIST_FOR_EACH (struct agx_sio_conn, p, &s->peers, node)
+        agx_sio_conn_pump_log(p);
 }
 
 static void on_stdout(void *user, struct agx_str line)
@@ -161,11 +162,11 @@ static void on_stderr(void *user, struct agx_str line)
 
 static void close_unproven(struct agx_server *s, uint64_t now_ms, uint64_t *next_ms)
 {
-    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node) {
+    AGX_LIST_FOR_EACH (struct agx_sio_conn, p, &s->peers, node) {
         if (p->proven || p->closing)
             continue;
         if (p->prove_by_ms <= now_ms)
-            agx_peer_close(p, AGX_WS_POLICY, "no token in time");
+            agx_sio_conn_close(p, AGX_WS_POLICY, "no token in time");
         else
             *next_ms = AGX_MIN(*next_ms, p->prove_by_ms);
     }
@@ -350,7 +351,7 @@ static void free_parts(struct agx_server *s)
     uv_close((uv_handle_t *)&s->tick, on_tick_closed);
 }
 
-void agx_server_peer_gone(struct agx_server *s)
+void agx_server_conn_gone(struct agx_server *s)
 {
     if (s->state == SERVER_CLOSED && agx_list_is_empty(&s->peers))
         free_parts(s);
@@ -381,8 +382,8 @@ static void stop_now(struct agx_server *s)
     uv_timer_stop(&s->tick);
     if (s->router)
         agx_router_end_all(s->router, AGX_STR("ServerShutdown"), "the server was told to stop");
-    AGX_LIST_FOR_EACH (struct agx_peer, p, &s->peers, node)
-        agx_peer_close(p, AGX_WS_RESTART, "the server stops");
+    AGX_LIST_FOR_EACH (struct agx_sio_conn, p, &s->peers, node)
+        agx_sio_conn_close(p, AGX_WS_RESTART, "the server stops");
     if (s->worker)
         agx_worker_stop(s->worker, AGX_WORKER_GRACE_MS, on_worker_stopped, s);
     else

@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-enum { SHOWN_MAX = 200 }; /* of a header, in the log */
+enum { QUOTED_MAX = 200 }; /* of a header, in the log */
 
 /* Listening for other machines requires --insecure or a token. */
 static bool asks_for_users(const struct agx_server_config *config)
@@ -153,8 +153,8 @@ const char *agx_server_callers_refusal(const struct agx_server *s, const struct 
         return NULL;
     (void)agx_http_header_get(&x->head, AGX_STR("origin"), &origin);
     (void)agx_http_header_get(&x->head, AGX_STR("host"), &host);
-    origin.len = AGX_MIN(origin.len, (size_t)SHOWN_MAX);
-    host.len = AGX_MIN(host.len, (size_t)SHOWN_MAX);
+    origin.len = AGX_MIN(origin.len, (size_t)QUOTED_MAX);
+    host.len = AGX_MIN(host.len, (size_t)QUOTED_MAX);
     AGX_LOG(AGX_LOG_WARN, "client.refused", AGX_F_STR("why", why), AGX_F_TEXT("origin", origin),
             AGX_F_TEXT("host", host));
     return why;

@@ -97,7 +97,7 @@ static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
 static bool is_short(const struct agx_server *s, const struct agx_exchange *x)
 {
     struct agx_eio_session *session = agx_eio_server_find(s->eio, &x->head);
-    struct agx_peer *peer = session ? agx_eio_session_user(session) : NULL;
+    struct agx_sio_conn *peer = session ? agx_eio_session_user(session) : NULL;
 
     if (agx_server_has_token(s, &x->head) || (peer && peer->proven))
         return true;

@@ -1,7 +1,7 @@
 /*
  * server_internal.h: shared by server.c (joins the subsystems), server_http.c (requests) and
- * peer.c. A peer is one Socket.IO connection on an Engine.IO session: its packets, its client at
- * the router, and its position in the worker's log.
+ * sio_conn.c. A peer is one Socket.IO connection on an Engine.IO session: its packets, its client
+ * at the router, and its position in the worker's log.
  *
  * Access rules:
  *  - with a token configured, a session whose first request did not carry it in a header is
@@ -35,7 +35,7 @@ enum agx_server_from {
     AGX_FROM_UNKNOWN_USER,
 };
 
-struct agx_peer {
+struct agx_sio_conn {
     struct agx_server *server;
     struct agx_eio_session *session;
     struct agx_sio_assembler assembler;
@@ -66,7 +66,7 @@ struct agx_server {
     uint64_t worker_log_from;        /* the number of the first record of this worker */
     struct agx_capture *captures[2]; /* stdout, stderr */
     struct agx_spin *spin;
-    struct agx_list peers; /* of struct agx_peer */
+    struct agx_list peers; /* of struct agx_sio_conn */
     size_t n_unproven;
     int owner_fd; /* for asking who owns a connection (sockowner.h); -1: not needed */
     struct agx_buf headers[AGX_EV_COUNT]; /* the text before each event's attachment */
@@ -77,22 +77,23 @@ struct agx_server {
     void *stopped_user;
 };
 
-/* peer.c */
-struct agx_peer *agx_peer_new(struct agx_server *s, struct agx_eio_session *session, bool proven);
-void agx_peer_message(struct agx_peer *p, const struct agx_eio_packet *packet);
-void agx_peer_emit(struct agx_peer *p, enum agx_remote_event ev, const struct agx_str *parts,
-                   size_t n_parts);
-void agx_peer_drained(struct agx_peer *p);
+/* sio_conn.c */
+struct agx_sio_conn *agx_sio_conn_new(struct agx_server *s, struct agx_eio_session *session,
+                                      bool proven);
+void agx_sio_conn_message(struct agx_sio_conn *p, const struct agx_eio_packet *packet);
+void agx_sio_conn_emit(struct agx_sio_conn *p, enum agx_remote_event ev,
+                       const struct agx_str *parts, size_t n_parts);
+void agx_sio_conn_drained(struct agx_sio_conn *p);
 /* The session has ended; frees the peer. */
-void agx_peer_gone(struct agx_peer *p);
-void agx_peer_close(struct agx_peer *p, unsigned code, const char *reason);
+void agx_sio_conn_gone(struct agx_sio_conn *p);
+void agx_sio_conn_close(struct agx_sio_conn *p, unsigned code, const char *reason);
 /* Sends log records to it, as far as its queue allows. */
-void agx_peer_pump_log(struct agx_peer *p);
+void agx_sio_conn_pump_log(struct agx_sio_conn *p);
 
 /* server.c: sets the tick to the next deadline. */
 void agx_server_plan_tick(struct agx_server *s);
 /* Call after removing a peer from the list. */
-void agx_server_peer_gone(struct agx_server *s);
+void agx_server_conn_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
 
 /* server_callers.c */

@@ -81,7 +81,8 @@ static int read_ends(int fd, struct end *ret_ours, struct end *ret_theirs, struc
 }
 
 /* Queries the peer's socket, so the addresses are from the peer's point of view. */
-static int ask(int ask_fd, const struct end *ours, const struct end *theirs, struct agx_error **err)
+static int sockowner_ask(int ask_fd, const struct end *ours, const struct end *theirs,
+                         struct agx_error **err)
 {
     struct question q = {
         .head = { .nlmsg_len = sizeof(q),
@@ -162,7 +163,7 @@ int agx_sockowner_find(int ask_fd, int fd, uid_t *ret_uid, struct agx_error **er
     int r = read_ends(fd, &ours, &theirs, err);
 
     if (r == 0)
-        r = ask(ask_fd, &ours, &theirs, err);
+        r = sockowner_ask(ask_fd, &ours, &theirs, err);
     if (r == 0)
         r = take_answer(ask_fd, &in, err);
     if (r < 0)

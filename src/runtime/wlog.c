@@ -123,7 +123,7 @@ static char *to_text(struct agx_str line, size_t *ret_len)
     return out;
 }
 
-static int rotate(struct agx_wlog *log, struct agx_error **err)
+static int wlog_rotate(struct agx_wlog *log, struct agx_error **err)
 {
     agx_closep(&log->file_fd);
     log->file_fd = -1;
@@ -143,7 +143,7 @@ static void write_file(struct agx_wlog *log, enum agx_wlog_stream stream, struct
     if (r == 0)
         r = agx_buf_push(&line, '\n');
     if (r == 0 && log->file_bytes + line.len > log->config.file_max)
-        r = rotate(log, &err);
+        r = wlog_rotate(log, &err);
     if (r == 0)
         r = agx_fd_write_all(log->file_fd, agx_buf_peek(&line), &err);
     if (r == 0) {

@@ -260,7 +260,7 @@ static void on_timer_closed(uv_handle_t *h)
     free(w);
 }
 
-static void finish(struct agx_worker *w)
+static void worker_finish(struct agx_worker *w)
 {
     close_lanes(w);
     for (int i = 0; i < AGX_LANE_COUNT; i++)
@@ -337,7 +337,7 @@ static void on_exit_status(void *user, const struct agx_child_status *status)
     w->child = NULL;
     w->status = *status;
     if (w->state == STOPPING) {
-        finish(w);
+        worker_finish(w);
         return;
     }
     w->exited = true;
@@ -371,7 +371,7 @@ static int open_lanes(struct agx_worker *w, int theirs[AGX_LANE_COUNT], struct a
     return 0;
 }
 
-static int spawn(struct agx_worker *w, struct agx_error **err)
+static int worker_spawn(struct agx_worker *w, struct agx_error **err)
 {
     int theirs[AGX_LANE_COUNT] = { -1, -1 }, r;
     struct agx_child_fd fds[] = {
@@ -409,7 +409,7 @@ static void start_process(struct agx_worker *w)
     w->was_ready = false;
     w->started_ms = uv_now(agx_loop_uv(w->loop));
     w->state = BOOTING;
-    if (spawn(w, &err) < 0) {
+    if (worker_spawn(w, &err) < 0) {
         go_down(w, INT_MIN, agx_error_format(err, text, sizeof(text)));
         return;
     }
@@ -485,7 +485,7 @@ void agx_worker_stop(struct agx_worker *w, uint64_t grace_ms, void (*stopped)(vo
     uv_timer_stop(&w->timer);
     w->state = STOPPING;
     if (!w->child) {
-        finish(w);
+        worker_finish(w);
         return;
     }
     send_shutdown(w, grace_ms);

@@ -119,7 +119,7 @@ static bool next_size(const struct agx_lmdb_env *e, size_t *ret)
 
 /* Enlarges the map while no transaction is open. After a failure the map has its old size, or the
  * environment is closed. */
-static int grow(struct agx_lmdb_env *e)
+static int lmdb_env_grow(struct agx_lmdb_env *e)
 {
     size_t size;
     int rc = MDB_MAP_FULL;
@@ -221,7 +221,7 @@ int agx_lmdb_env_version(struct agx_lmdb_env *e, uint32_t *ret_version, struct a
     return r;
 }
 
-static int put(MDB_txn *txn, MDB_dbi dbi, struct agx_str key, struct agx_str value)
+static int lmdb_env_put(MDB_txn *txn, MDB_dbi dbi, struct agx_str key, struct agx_str value)
 {
     MDB_val k = val_of(key), v = { AGX_LMDB_RECORD_SUM + value.len, NULL };
     int rc = mdb_put(txn, dbi, &k, &v, MDB_RESERVE);
@@ -235,7 +235,7 @@ static int put_version(MDB_txn *txn, MDB_dbi meta, uint32_t version)
 {
     const uint32_t words[2] = { htole32(FORMAT), htole32(version) };
 
-    return put(txn, meta, meta_key, agx_str_bytes(words, sizeof(words)));
+    return lmdb_env_put(txn, meta, meta_key, agx_str_bytes(words, sizeof(words)));
 }
 
 static int delete_range(MDB_txn *txn, MDB_dbi dbi, struct agx_str from, struct agx_str to)
@@ -262,7 +262,7 @@ static int apply_change(struct agx_lmdb_env *e, MDB_txn *txn, const struct agx_s
     int rc = 0;
 
     if (c->kind == AGX_STORE_PUT)
-        return put(txn, e->tables[c->table], c->key, c->value);
+        return lmdb_env_put(txn, e->tables[c->table], c->key, c->value);
     if (c->kind == AGX_STORE_DELETE_RANGE)
         return delete_range(txn, e->tables[c->table], c->key, c->value);
     if (c->kind == AGX_STORE_DELETE)
@@ -360,7 +360,7 @@ int agx_lmdb_env_commit(struct agx_lmdb_env *e, const struct agx_store_queue *q,
 
     if (rc == 0)
         rc = try_commit(e, q, version);
-    while (rc == MDB_MAP_FULL && (rc = grow(e)) == 0)
+    while (rc == MDB_MAP_FULL && (rc = lmdb_env_grow(e)) == 0)
         rc = try_commit(e, q, version);
     if (rc == 0)
         return 0;

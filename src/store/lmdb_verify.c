@@ -184,7 +184,8 @@ static _Noreturn void run_child(const char *dir, unsigned timeout_s, int report_
     tell(&c, "ok");
 }
 
-static int judge(const char *data_path, struct agx_str said, int status, struct agx_error **err)
+static int lmdb_verify_judge(const char *data_path, struct agx_str said, int status,
+                             struct agx_error **err)
 {
     if (agx_str_eq(said, AGX_STR("ok")))
         return 0;
@@ -220,5 +221,5 @@ int agx_lmdb_verify(const char *dir, unsigned timeout_s, struct agx_error **err)
     r = agx_fd_read_all(ours, &said, err);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return r < 0 ? r : judge(data_path, agx_buf_peek(&said), status, err);
+    return r < 0 ? r : lmdb_verify_judge(data_path, agx_buf_peek(&said), status, err);
 }

@@ -34,7 +34,7 @@ struct agx_store_batch *agx_store_batch_free(struct agx_store_batch *b)
 }
 
 /* Reserves room for the whole change first, so that a batch never has half a change. */
-static void add(struct agx_store_batch *b, const struct agx_store_change *c)
+static void store_batch_add(struct agx_store_batch *b, const struct agx_store_change *c)
 {
     struct header h = { c->kind, c->table, (uint32_t)c->key.len, (uint32_t)c->value.len };
 
@@ -62,7 +62,7 @@ static void add_key(struct agx_store_batch *b, const struct agx_store_change *c)
                             AGX_STORE_KEY_MAX);
         return;
     }
-    add(b, c);
+    store_batch_add(b, c);
 }
 
 void agx_store_batch_put(struct agx_store_batch *b, unsigned table, struct agx_str key,
@@ -82,7 +82,7 @@ void agx_store_batch_delete_range(struct agx_store_batch *b, unsigned table, str
     if (b && !b->error && (from.len > AGX_STORE_KEY_MAX || to.len > AGX_STORE_KEY_MAX))
         (void)agx_error_set(&b->error, AGX_INVALID_ARGUMENT,
                             "an end of a range of more than %d bytes", AGX_STORE_KEY_MAX);
-    add(b, &(struct agx_store_change){ AGX_STORE_DELETE_RANGE, table, from, to });
+    store_batch_add(b, &(struct agx_store_change){ AGX_STORE_DELETE_RANGE, table, from, to });
 }
 
 void agx_store_batch_expect_absent(struct agx_store_batch *b, unsigned table, struct agx_str key)

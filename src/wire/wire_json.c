@@ -25,7 +25,7 @@ struct writer {
     bool no_time; /* a time could not be formatted */
 };
 
-static int put(struct writer *w, const char *text)
+static int wire_json_put(struct writer *w, const char *text)
 {
     return agx_buf_append(w->out, agx_str_from(text));
 }
@@ -38,7 +38,7 @@ static int put_line(struct writer *w)
 /* The start of element `i` of a list or object. */
 static int put_next(struct writer *w, size_t i)
 {
-    int r = i > 0 ? put(w, ",") : 0;
+    int r = i > 0 ? wire_json_put(w, ",") : 0;
 
     return r < 0 ? r : put_line(w);
 }
@@ -46,7 +46,7 @@ static int put_next(struct writer *w, size_t i)
 static int put_open(struct writer *w, const char *bracket)
 {
     w->level++;
-    return put(w, bracket);
+    return wire_json_put(w, bracket);
 }
 
 static int put_close(struct writer *w, const char *bracket, bool empty)
@@ -55,14 +55,14 @@ static int put_close(struct writer *w, const char *bracket, bool empty)
 
     w->level--;
     r = empty ? 0 : put_line(w);
-    return r < 0 ? r : put(w, bracket);
+    return r < 0 ? r : wire_json_put(w, bracket);
 }
 
 static int put_name(struct writer *w, struct agx_str name)
 {
     int r = agx_json_text_quote(w->out, name);
 
-    return r < 0 ? r : put(w, ": ");
+    return r < 0 ? r : wire_json_put(w, ": ");
 }
 
 /* Nothing, or a point with three, six or nine digits, as needed. */
@@ -96,7 +96,7 @@ static int put_time(struct writer *w, const Google__Protobuf__Timestamp *t)
                        tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
     if (r == 0)
         r = put_nanos(w, (uint32_t)t->nanos);
-    return r < 0 ? r : put(w, "Z\"");
+    return r < 0 ? r : wire_json_put(w, "Z\"");
 }
 
 /* "1.500s". */
@@ -114,16 +114,16 @@ static int put_duration(struct writer *w, const Google__Protobuf__Duration *d)
     r = agx_buf_printf(w->out, "\"%s%" PRIu64, negative ? "-" : "", seconds);
     if (r == 0)
         r = put_nanos(w, nanos);
-    return r < 0 ? r : put(w, "s\"");
+    return r < 0 ? r : wire_json_put(w, "s\"");
 }
 
 static int put_bytes(struct writer *w, const ProtobufCBinaryData *b)
 {
-    int r = put(w, "\"");
+    int r = wire_json_put(w, "\"");
 
     if (r == 0)
         r = agx_base64_encode(w->out, agx_str_bytes(b->data, b->len), true);
-    return r < 0 ? r : put(w, "\"");
+    return r < 0 ? r : wire_json_put(w, "\"");
 }
 
 static int put_enum(struct writer *w, const ProtobufCEnumDescriptor *type, int number)
@@ -139,7 +139,7 @@ static int put_message(struct writer *w, const ProtobufCMessage *m);
 static int put_any_message(struct writer *w, const ProtobufCMessage *m)
 {
     if (!m)
-        return put(w, "null");
+        return wire_json_put(w, "null");
     if (m->descriptor == &google__protobuf__timestamp__descriptor)
         return put_time(w, (const Google__Protobuf__Timestamp *)m);
     if (m->descriptor == &google__protobuf__duration__descriptor)
@@ -158,7 +158,7 @@ static int put_value(struct writer *w, const ProtobufCFieldDescriptor *f, const 
     case PROTOBUF_C_TYPE_UINT64:
         return agx_buf_printf(w->out, "\"%" PRIu64 "\"", *(const uint64_t *)at);
     case PROTOBUF_C_TYPE_BOOL:
-        return put(w, *(const protobuf_c_boolean *)at ? "true" : "false");
+        return wire_json_put(w, *(const protobuf_c_boolean *)at ? "true" : "false");
     case PROTOBUF_C_TYPE_ENUM:
         return put_enum(w, f->descriptor, *(const int *)at);
     case PROTOBUF_C_TYPE_STRING:
@@ -244,7 +244,7 @@ static int put_message(struct writer *w, const ProtobufCMessage *m)
 }
 
 /* Finds a request or response message of any method. */
-static const ProtobufCMessageDescriptor *find(const char *name)
+static const ProtobufCMessageDescriptor *wire_json_find(const char *name)
 {
     static const ProtobufCServiceDescriptor *const services[] = {
         &agbox__v1__sandbox_service__descriptor, &agentix__v1__control_service__descriptor,
@@ -281,7 +281,7 @@ static int write_message(struct agx_buf *out, const ProtobufCMessage *m, struct 
 int agx_wire_json(struct agx_buf *out, const char *message, struct agx_str bytes,
                   struct agx_error **err)
 {
-    const ProtobufCMessageDescriptor *type = find(message);
+    const ProtobufCMessageDescriptor *type = wire_json_find(message);
     struct agx_unpack u;
     ProtobufCMessage *m;
     int r;

@@ -84,7 +84,7 @@ struct agx_dispatch *agx_dispatch_free(struct agx_dispatch *d)
 }
 
 /* The call, with a reference for the caller; NULL when it is over or never was. */
-static struct agx_fncall *find(struct agx_dispatch *d, uint64_t id)
+static struct agx_fncall *dispatch_find(struct agx_dispatch *d, uint64_t id)
 {
     struct agx_fncall *call;
 
@@ -144,7 +144,7 @@ static bool take_early(struct agx_dispatch *d, enum agx_remote_lane lane, uint64
 }
 
 /* Takes over the reference. False when the id is in use: the server counts wrong. */
-static bool add(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_fncall *call)
+static bool dispatch_add(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_fncall *call)
 {
     uint64_t id = agx_fncall_id(call);
     bool added, cancelled;
@@ -161,8 +161,8 @@ static bool add(struct agx_dispatch *d, enum agx_remote_lane lane, struct agx_fn
 }
 
 /* A call frame that is no call of ours: its cancellation, if it came, is used up. */
-static void refuse(struct agx_dispatch *d, enum agx_remote_lane lane, uint64_t id,
-                   const struct agx_error *why)
+static void dispatch_refuse(struct agx_dispatch *d, enum agx_remote_lane lane, uint64_t id,
+                            const struct agx_error *why)
 {
     (void)pthread_mutex_lock(&d->lock);
     (void)take_early(d, lane, id);
@@ -177,10 +177,10 @@ static int on_call(struct agx_dispatch *d, enum agx_remote_lane lane,
     _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = NULL;
 
     if (agx_fncall_new(&d->owner, f, &call, &why) < 0) {
-        refuse(d, lane, f->id, why);
+        dispatch_refuse(d, lane, f->id, why);
         return 0;
     }
-    if (!add(d, lane, agx_fncall_ref(call))) {
+    if (!dispatch_add(d, lane, agx_fncall_ref(call))) {
         (void)agx_fncall_unref(call);
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "a second call with the id %llu",
                              (unsigned long long)f->id);
@@ -211,7 +211,7 @@ static void on_cancel(struct agx_dispatch *d, uint64_t id)
 /* A frame about a call that may be over: then it is for nobody. */
 static void on_call_frame(struct agx_dispatch *d, const struct agx_worker_frame *f)
 {
-    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = find(d, f->id);
+    _cleanup_(agx_fncall_unrefp) struct agx_fncall *call = dispatch_find(d, f->id);
 
     if (!call)
         return;
@@ -247,7 +247,7 @@ int agx_dispatch_frame(struct agx_dispatch *d, enum agx_remote_lane lane, struct
     if (r == 0 && f.bad)
         r = agx_error_set(&why, AGX_INVALID_ARGUMENT, "%s", f.bad);
     if (r < 0 && f.type == AGX_WF_CALL && f.id > 0) {
-        refuse(d, lane, f.id, why);
+        dispatch_refuse(d, lane, f.id, why);
         return 0;
     }
     if (r < 0) {

@@ -277,7 +277,7 @@ static void send_end(struct agx_fncall *c)
 }
 
 /* The terminal frame for what the function returned. */
-static void finish(struct agx_fncall *c, int r)
+static void fncall_finish(struct agx_fncall *c, int r)
 {
     bool cancelled, overflow;
     struct agx_str frame = { 0 };
@@ -314,7 +314,7 @@ void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)
 
     c->fn = fn;
     if (agx_fncall_op_cancelled(&c->pub)) {
-        finish(c, r); /* cancelled while it waited for a thread */
+        fncall_finish(c, r); /* cancelled while it waited for a thread */
         return;
     }
     if (fn->def->kind != kinds[c->kind]) {
@@ -328,5 +328,5 @@ void agx_fncall_run(struct agx_fncall *c, const struct agx_fn *fn)
     }
     if (r == 0)
         r = fn->def->run(&c->pub);
-    finish(c, r);
+    fncall_finish(c, r);
 }

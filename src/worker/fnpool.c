@@ -87,7 +87,7 @@ static void run_call(struct agx_fnpool *p, struct agx_fncall *call)
     }
 }
 
-static int grow(struct agx_fnpool *p);
+static int fnpool_grow(struct agx_fnpool *p);
 
 /* Under the lock: waits for a call. NULL: this thread is not needed any more. */
 static struct agx_fncall *wait_for_call(struct agx_fnpool *p)
@@ -114,7 +114,7 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_lock(&p->lock);
     p->starting--;
     while ((call = wait_for_call(p))) {
-        (void)grow(p); /* without another thread the others wait for this one */
+        (void)fnpool_grow(p); /* without another thread the others wait for this one */
         (void)pthread_mutex_unlock(&p->lock);
         run_call(p, call);
         (void)pthread_mutex_lock(&p->lock);
@@ -126,7 +126,7 @@ static void *thread_main(void *arg)
 }
 
 /* Under the lock: one more thread where one is needed. 0, or an errno. */
-static int grow(struct agx_fnpool *p)
+static int fnpool_grow(struct agx_fnpool *p)
 {
     pthread_attr_t attr;
     pthread_t thread;
@@ -153,7 +153,7 @@ int agx_fnpool_start(struct agx_fnpool *p, struct agx_fncall *take_call, struct 
 
     (void)pthread_mutex_lock(&p->lock);
     p->queued++;
-    e = grow(p);
+    e = fnpool_grow(p);
     if (p->threads > 0) {
         e = 0; /* those that there are will come to it */
         agx_list_push_back(&p->row, &take_call->node);

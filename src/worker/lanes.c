@@ -120,7 +120,7 @@ void agx_lanes_send(struct agx_lanes *l, enum agx_remote_lane which, struct agx_
     (void)pthread_mutex_unlock(&l->lock);
 }
 
-static void flush(struct agx_lanes *l, struct lane *lane)
+static void lanes_flush(struct agx_lanes *l, struct lane *lane)
 {
     (void)pthread_mutex_lock(&l->lock);
     if (!lane->broken && queued(lane) > 0) {
@@ -173,7 +173,7 @@ static int poll_once(struct agx_lanes *l, bool read, int timeout_ms,
     if (p[AGX_LANE_COUNT].revents)
         (void)eventfd_read(l->wake_fd, &ignored);
     for (unsigned i = 0; i < AGX_LANE_COUNT; i++)
-        flush(l, &l->lane[i]);
+        lanes_flush(l, &l->lane[i]);
     return 1;
 }
 

@@ -111,7 +111,7 @@ static void send_ready(struct agx_lanes *lanes)
 }
 
 /* Reads until the server stops us or goes; the exit status. */
-static int serve(struct worker *w)
+static int main_serve(struct worker *w)
 {
     struct agx_lanes_handler handler = { .user = w, .frame = on_frame };
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
@@ -135,7 +135,7 @@ static int serve(struct worker *w)
     return r < 0;
 }
 
-static int run(const int fds[AGX_LANE_COUNT])
+static int main_run(const int fds[AGX_LANE_COUNT])
 {
     _cleanup_free_ char *path = search_path();
     struct worker w = { 0 };
@@ -146,7 +146,7 @@ static int run(const int fds[AGX_LANE_COUNT])
 
     w.lanes = agx_lanes_open(fds);
     w.core = agx_cworker_new(&config);
-    status = serve(&w);
+    status = main_serve(&w);
     w.core = agx_cworker_free(w.core);
     w.lanes = agx_lanes_close(w.lanes);
     return status;
@@ -192,5 +192,5 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     /* Output is captured by lines; to a pipe the C library would keep it back. */
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
-    return run(fds);
+    return main_run(fds);
 }

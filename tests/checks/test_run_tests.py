@@ -128,8 +128,8 @@ def test_fuzz_fails_on_a_finding_and_names_its_input(fuzz):
     body = "if (n > 1 && d[0] == 'h' && d[1] == 'i') __builtin_trap();"
     status, lines = fuzz(body, seconds=120)
     assert (status, lines[-1]) == (1, "0 passed, 1 failed")
-    shown = [line for line in lines if line.startswith("input that shows it: ")]
-    assert Path(shown[0].split(": ")[1]).read_bytes()[:2] == b"hi"
+    printed = [line for line in lines if line.startswith("input that shows it: ")]
+    assert Path(printed[0].split(": ")[1]).read_bytes()[:2] == b"hi"
     assert any(line.startswith("see it again with:") for line in lines)
 
 

@@ -90,22 +90,22 @@ TEST(companions_start_before_done_and_are_seen)
     close_stage(&s);
 }
 
-struct census {
+struct inventory {
     unsigned n_done, n_ours;
     char want[3][16];
 };
 
 static void count_seen(void *user, const struct agx_backend_seen *seen)
 {
-    struct census *c = user;
+    struct inventory *c = user;
 
     for (size_t i = 0; i < 3; i++)
         c->n_ours += strcmp(c->want[i], seen->sandbox_id) == 0;
 }
 
-static void on_census(void *user, struct agx_error *error)
+static void on_inventory(void *user, struct agx_error *error)
 {
-    struct census *c = user;
+    struct inventory *c = user;
 
     ASSERT_NULL(error);
     c->n_done++;
@@ -113,7 +113,7 @@ static void on_census(void *user, struct agx_error *error)
 
 TEST(a_look_at_all_shows_each_once)
 {
-    struct census c = { .want = { "conform-a", "conform-b", "conform-c" } };
+    struct inventory c = { .want = { "conform-a", "conform-b", "conform-c" } };
     struct agx_sandbox others[3];
     struct agx_backend_op *op;
     struct stage s;
@@ -124,7 +124,7 @@ TEST(a_look_at_all_shows_each_once)
         test_backend_ok(s.b, &others[i], AGX_DO_CREATE);
     }
     test_backend_ok(s.b, &others[1], AGX_DO_STOP);
-    ASSERT_OK(agx_backend_look(s.b, NULL, count_seen, on_census, &c, &op, NULL));
+    ASSERT_OK(agx_backend_look(s.b, NULL, count_seen, on_inventory, &c, &op, NULL));
     test_wait(s.b->loop, &c.n_done, 1);
     ASSERT_UINT(3, c.n_ours);
     for (size_t i = 0; i < 3; i++) {
@@ -132,7 +132,7 @@ TEST(a_look_at_all_shows_each_once)
         agx_sandbox_done(&others[i]);
     }
     c.n_ours = 0;
-    ASSERT_OK(agx_backend_look(s.b, NULL, count_seen, on_census, &c, &op, NULL));
+    ASSERT_OK(agx_backend_look(s.b, NULL, count_seen, on_inventory, &c, &op, NULL));
     test_wait(s.b->loop, &c.n_done, 2);
     ASSERT_UINT(0, c.n_ours);
     close_stage(&s);

@@ -1,13 +1,13 @@
 /* The suite that every backend passes: what sandboxes use. */
 #include "tests/conformance/backend_stage.h"
 
-#define DISK (1U << AGX_USE_DISK)
-#define RUNNING (1U << AGX_USE_CPU_NS | 1U << AGX_USE_MEMORY | 1U << AGX_USE_PIDS | DISK)
+#define DISK (1U << AGX_USAGE_DISK)
+#define RUNNING (1U << AGX_USAGE_CPU_NS | 1U << AGX_USAGE_MEMORY | 1U << AGX_USAGE_PIDS | DISK)
 
 /* Of what does not run: its disk, and a limit on it if there is one. */
-static void only_disk(const struct agx_use *use)
+static void only_disk(const struct agx_resource_usage *use)
 {
-    ASSERT_UINT(DISK, use->known & ~(1U << AGX_USE_DISK_LIMIT));
+    ASSERT_UINT(DISK, use->known & ~(1U << AGX_USAGE_DISK_LIMIT));
 }
 
 TEST(what_runs_uses_processors_memory_and_disk_and_what_stands_its_disk_alone)
@@ -22,9 +22,9 @@ TEST(what_runs_uses_processors_memory_and_disk_and_what_stands_its_disk_alone)
     ASSERT_CSTR("", r.text);
     ASSERT_UINT(1, r.n_uses);
     ASSERT_UINT(RUNNING, r.uses[0].known & RUNNING);
-    ASSERT_TRUE(r.uses[0].figures[AGX_USE_CPU_NS] > 0);
-    ASSERT_TRUE(r.uses[0].figures[AGX_USE_MEMORY] > 0);
-    ASSERT_TRUE(r.uses[0].figures[AGX_USE_PIDS] > 0);
+    ASSERT_TRUE(r.uses[0].figures[AGX_USAGE_CPU_NS] > 0);
+    ASSERT_TRUE(r.uses[0].figures[AGX_USAGE_MEMORY] > 0);
+    ASSERT_TRUE(r.uses[0].figures[AGX_USAGE_PIDS] > 0);
     test_backend_ok(s.b, &s.sb, AGX_DO_STOP);
     r = test_backend_use(s.b, &s.sb);
     ASSERT_CSTR("", r.text);
@@ -51,7 +51,7 @@ TEST(companions_use_something_too)
     ASSERT_UINT(3, r.n_uses);
     for (size_t i = 0; i < 3; i++) {
         ASSERT_UINT(RUNNING, r.uses[i].known & RUNNING);
-        ASSERT_TRUE(agx_use_has(&r.uses[i], AGX_USE_RX));
+        ASSERT_TRUE(agx_resource_usage_has(&r.uses[i], AGX_USAGE_RX));
     }
     close_stage(&s);
 }
@@ -80,8 +80,8 @@ TEST(a_sandbox_that_goes_while_its_use_is_asked_for_leaves_an_answer)
     test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
     test_backend_begin(s.b, &s.sb, AGX_DO_DELETE, &gone);
     for (size_t i = 0; i < AGX_ARRAY_LEN(use); i++)
-        ASSERT_OK(agx_backend_use(s.b, &s.sb, test_reply_use, test_reply_done, &use[i], &use[i].op,
-                                  NULL));
+        ASSERT_OK(agx_backend_usage(s.b, &s.sb, test_reply_use, test_reply_done, &use[i],
+                                    &use[i].op, NULL));
     for (size_t i = 0; i < AGX_ARRAY_LEN(use); i++) {
         test_wait(s.b->loop, &use[i].n_done, 1);
         ASSERT_TRUE(use[i].code == AGX_OK || use[i].code == AGX_NOT_FOUND);
@@ -91,17 +91,17 @@ TEST(a_sandbox_that_goes_while_its_use_is_asked_for_leaves_an_answer)
     close_stage(&s);
 }
 
-TEST(a_question_for_use_can_be_cancelled_and_abandoned)
+TEST(a_query_for_use_can_be_cancelled_and_abandoned)
 {
     struct test_reply cancelled = { 0 }, abandoned = { 0 };
     struct stage s;
 
     open_stage(&s);
     test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
-    ASSERT_OK(agx_backend_use(s.b, &s.sb, test_reply_use, test_reply_done, &cancelled,
-                              &cancelled.op, NULL));
-    ASSERT_OK(agx_backend_use(s.b, &s.sb, test_reply_use, test_reply_done, &abandoned,
-                              &abandoned.op, NULL));
+    ASSERT_OK(agx_backend_usage(s.b, &s.sb, test_reply_use, test_reply_done, &cancelled,
+                                &cancelled.op, NULL));
+    ASSERT_OK(agx_backend_usage(s.b, &s.sb, test_reply_use, test_reply_done, &abandoned,
+                                &abandoned.op, NULL));
     agx_backend_cancel(cancelled.op);
     agx_backend_abandon(abandoned.op);
     test_wait(s.b->loop, &cancelled.n_done, 1);

@@ -207,7 +207,7 @@ int agx_backend_fake_open(struct agx_loop *l, const struct agx_fake_config *c,
     (void)uv_timer_init(agx_loop_uv(l), &f->soon);
     f->timer.data = f->soon.data = f;
     f->n_handles = 2;
-    agx_fake_reach(f);
+    agx_fake_world_connect(f);
     *ret_backend = &f->base;
     return 0;
 }

@@ -48,11 +48,11 @@ static void on_seen(struct agx_fake_op *op, struct agx_fake_in *in)
 static void on_used(struct agx_fake_op *op, struct agx_fake_in *in)
 {
     uint64_t part = agx_fake_in_u64(in), known = agx_fake_in_u64(in);
-    struct agx_use use = { .known = (uint32_t)known };
+    struct agx_resource_usage use = { .known = (uint32_t)known };
 
-    for (size_t i = 0; i < AGX_USE_COUNT; i++)
+    for (size_t i = 0; i < AGX_USAGE_COUNT; i++)
         use.figures[i] = agx_fake_in_u64(in);
-    if (agx_fake_in_ends(in) && part <= AGX_SPEC_ITEMS_MAX && known < 1U << AGX_USE_COUNT)
+    if (agx_fake_in_ends(in) && part <= AGX_SPEC_ITEMS_MAX && known < 1U << AGX_USAGE_COUNT)
         op->use(op->user, (size_t)part, &use);
     else
         in->bad = true;
@@ -137,7 +137,7 @@ static void on_op_message(struct agx_fake *f, struct agx_fake_op *op, struct agx
         on_pull(op, in);
     } else if (in->kind == AGX_FAKE_SEEN && op->kind == AGX_FAKE_OP_LOOK) {
         on_seen(op, in);
-    } else if (in->kind == AGX_FAKE_USED && op->kind == AGX_FAKE_OP_USE) {
+    } else if (in->kind == AGX_FAKE_USED && op->kind == AGX_FAKE_OP_USAGE) {
         on_used(op, in);
     } else if (in->kind == AGX_FAKE_DONE && op->kind != AGX_FAKE_OP_EXEC) {
         e = read_error(in);

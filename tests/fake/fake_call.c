@@ -132,13 +132,13 @@ static int fake_look(struct agx_backend *b, const char *sandbox_id, agx_backend_
 }
 
 static int fake_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
-                    agx_backend_use_fn use, agx_done_fn done, void *user,
+                    agx_backend_usage_fn use, agx_done_fn done, void *user,
                     struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    _cleanup_(op_freep) struct agx_fake_op *op = op_new(AGX_FAKE_OP_USE, done, user);
+    _cleanup_(op_freep) struct agx_fake_op *op = op_new(AGX_FAKE_OP_USAGE, done, user);
     struct agx_fake *f = agx_fake_of(b);
     struct agx_fake_out o;
-    int r = op_begin(f, op, AGX_FAKE_USE, &o, err);
+    int r = op_begin(f, op, AGX_FAKE_USAGE, &o, err);
 
     if (r < 0)
         return r;

@@ -10,7 +10,7 @@
 enum agx_fake_op_kind {
     AGX_FAKE_OP_START,
     AGX_FAKE_OP_LOOK,
-    AGX_FAKE_OP_USE,
+    AGX_FAKE_OP_USAGE,
     AGX_FAKE_OP_EXEC,
     AGX_FAKE_OP_KILL,
     AGX_FAKE_OP_WRITE
@@ -23,7 +23,7 @@ struct agx_fake_op {
     void *user;
     struct agx_backend_hooks hooks; /* START; of the others only `done` */
     agx_backend_seen_fn seen;       /* LOOK */
-    agx_backend_use_fn use;         /* USE */
+    agx_backend_usage_fn use;       /* USE */
     struct agx_backend_exec_hooks exec_hooks;
     char *sandbox_id, *exec_id; /* EXEC: to find it again */
     bool adopt, begun;
@@ -69,8 +69,8 @@ static inline struct agx_str agx_fake_key(const uint64_t *tag)
     return agx_str_bytes(tag, sizeof(*tag));
 }
 
-/* fake_reach.c: the world is found, started, lost and found again. */
-void agx_fake_reach(struct agx_fake *f);
+/* world_connect.c: the world is found, started, lost and found again. */
+void agx_fake_world_connect(struct agx_fake *f);
 /* The link makes no sense or does not answer. */
 void agx_fake_drop_link(struct agx_fake *f);
 

@@ -33,7 +33,7 @@ enum agx_fake_kind {
     AGX_FAKE_KILL,   /* ids, grace_ms */
     AGX_FAKE_WRITE,  /* ids, eof, bytes */
     AGX_FAKE_FORGET, /* ids */
-    AGX_FAKE_USE,    /* sandbox */
+    AGX_FAKE_USAGE,  /* sandbox */
     AGX_FAKE_SCRIPT, /* text */
     AGX_FAKE_END,    /* the world ends */
     /* From it. */

@@ -195,7 +195,7 @@ int world_on_message(void *user, struct agx_fake_in *in)
         return 0;
     case AGX_FAKE_LOOK:
         return world_look(w, asker, in);
-    case AGX_FAKE_USE:
+    case AGX_FAKE_USAGE:
         return world_use(w, asker, in);
     case AGX_FAKE_EXEC:
         return world_exec_start(w, asker, in);

@@ -1,42 +1,42 @@
 /* world_use.c: what sandboxes of the fake world use: always the same. */
 #include "tests/fake/world.h"
 
-#include "core/use.h"
+#include "core/resource_usage.h"
 
 #include "base/banned.h"
 
 /* One that runs, with a memory limit and without one on its disk. */
-static const struct agx_use running = {
-    .known = ((1U << AGX_USE_COUNT) - 1) & ~(1U << AGX_USE_DISK_LIMIT),
-    .figures = { [AGX_USE_CPU_NS] = 1500000000,
-                 [AGX_USE_MEMORY] = 64000000,
-                 [AGX_USE_MEMORY_PEAK] = 80000000,
-                 [AGX_USE_MEMORY_LIMIT] = 512000000,
-                 [AGX_USE_PIDS] = 3,
-                 [AGX_USE_PIDS_LIMIT] = 4096,
-                 [AGX_USE_IO_READ] = 1200000,
-                 [AGX_USE_IO_WRITTEN] = 0,
-                 [AGX_USE_DISK] = 20480,
-                 [AGX_USE_RX] = 4500,
-                 [AGX_USE_RX_PACKETS] = 12,
-                 [AGX_USE_TX] = 700,
-                 [AGX_USE_TX_PACKETS] = 9 },
+static const struct agx_resource_usage running = {
+    .known = ((1U << AGX_USAGE_COUNT) - 1) & ~(1U << AGX_USAGE_DISK_LIMIT),
+    .figures = { [AGX_USAGE_CPU_NS] = 1500000000,
+                 [AGX_USAGE_MEMORY] = 64000000,
+                 [AGX_USAGE_MEMORY_PEAK] = 80000000,
+                 [AGX_USAGE_MEMORY_LIMIT] = 512000000,
+                 [AGX_USAGE_PIDS] = 3,
+                 [AGX_USAGE_PIDS_LIMIT] = 4096,
+                 [AGX_USAGE_IO_READ] = 1200000,
+                 [AGX_USAGE_IO_WRITTEN] = 0,
+                 [AGX_USAGE_DISK] = 20480,
+                 [AGX_USAGE_RX] = 4500,
+                 [AGX_USAGE_RX_PACKETS] = 12,
+                 [AGX_USAGE_TX] = 700,
+                 [AGX_USAGE_TX_PACKETS] = 9 },
 };
 
-static const struct agx_use standing = {
-    .known = 1U << AGX_USE_DISK,
-    .figures = { [AGX_USE_DISK] = 20480 },
+static const struct agx_resource_usage standing = {
+    .known = 1U << AGX_USAGE_DISK,
+    .figures = { [AGX_USAGE_DISK] = 20480 },
 };
 
 static void answer_used(const struct world_asker *asker, size_t part, enum agx_seen seen)
 {
-    const struct agx_use *use = seen == AGX_SEEN_RUNNING ? &running : &standing;
+    const struct agx_resource_usage *use = seen == AGX_SEEN_RUNNING ? &running : &standing;
     struct agx_fake_out o;
 
     agx_fake_link_begin(asker->link->link, &o, AGX_FAKE_USED, asker->tag);
     agx_fake_out_u64(&o, part);
     agx_fake_out_u64(&o, use->known);
-    for (size_t i = 0; i < AGX_USE_COUNT; i++)
+    for (size_t i = 0; i < AGX_USAGE_COUNT; i++)
         agx_fake_out_u64(&o, use->figures[i]);
     if (agx_fake_link_send(asker->link->link, &o, NULL, 0) < 0)
         agx_fake_link_close(asker->link->link);

@@ -1,4 +1,4 @@
-#include "backend/copytar.h"
+#include "backend/files/copytar.h"
 #include "tests/support/copies.h"
 #include "tests/support/fault.h"
 

@@ -7,7 +7,7 @@
 #include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
-#include "wire/use_wire.h"
+#include "wire/usage_wire.h"
 #include "wire/view.h"
 #include "wire/wire_json.h"
 
@@ -199,18 +199,18 @@ TEST(use_without_memory_is_resource_exhausted)
     FAULT_EACH_ALLOCATION
     {
         _cleanup_buf_ struct agx_buf out = AGX_BUF_INIT(WIRE_OUT_MAX);
-        struct agx_use use = { .known = 1U << AGX_USE_DISK };
-        struct agx_use_view v = { 0 };
-        int r = agx_reply_use(&out, &use);
+        struct agx_resource_usage use = { .known = 1U << AGX_USAGE_DISK };
+        struct agx_usage_view v = { 0 };
+        int r = agx_reply_usage(&out, &use);
 
         if (r == 0)
-            r = agx_reply_companion_use(&out, "cache", &use);
+            r = agx_reply_companion_usage(&out, "cache", &use);
         if (r == 0)
-            r = agx_reply_use_error(&out, "slow");
+            r = agx_reply_usage_error(&out, "slow");
         if (r == 0)
-            r = agx_use_view_decode(&v, agx_buf_peek(&out), NULL);
+            r = agx_usage_view_decode(&v, agx_buf_peek(&out), NULL);
         ended(r);
-        agx_use_view_done(&v);
+        agx_usage_view_done(&v);
     }
 }
 

@@ -13,7 +13,7 @@
 #include "wire/reply.h"
 #include "wire/stats.h"
 #include "wire/status.h"
-#include "wire/use_wire.h"
+#include "wire/usage_wire.h"
 #include "wire/view.h"
 #include "wire/wire_json.h"
 
@@ -238,10 +238,10 @@ static void show_use(struct agx_str bytes)
 static void view_use(struct agx_str bytes)
 {
     struct agx_error *err = NULL;
-    struct agx_use_view v;
+    struct agx_usage_view v;
 
-    if (understood(agx_use_view_decode(&v, bytes, &err), AGX_INTERNAL, &err))
-        agx_use_view_done(&v);
+    if (understood(agx_usage_view_decode(&v, bytes, &err), AGX_INTERNAL, &err))
+        agx_usage_view_done(&v);
 }
 
 /* The order is that of the corpus: new ones come last. */

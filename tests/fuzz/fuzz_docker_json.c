@@ -3,7 +3,7 @@
  * description, sums stay possible and what is taken from it can be freed.
  */
 #include "backend/docker/image.h"
-#include "backend/docker/layers.h"
+#include "backend/docker/api/layers.h"
 #include "base/limits.h"
 #include "tests/support/fuzz.h"
 

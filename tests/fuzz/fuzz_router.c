@@ -454,8 +454,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                        .end = data + size,
                        .lanes = { AGX_BUF_INIT(LANE_MAX), AGX_BUF_INIT(LANE_MAX) } };
 
-    config.kept_calls_max = 3;
-    config.kept_bytes_max = 200;
+    config.unacked_calls_max = 3;
+    config.unacked_bytes_max = 200;
     config.max_calls = 3;
     config.resume_ms = 1000;
     w.rt = agx_router_new(&config, &io, &w);

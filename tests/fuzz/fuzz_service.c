@@ -8,32 +8,32 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "daemon/service.h"
-#include "rpc/server.h"
+#include "daemon/service/service.h"
+#include "grpc/server.h"
 #include "store/store_mem.h"
-#include "tests/support/engine_stub.h"
+#include "tests/support/manager_stub.h"
 #include "tests/support/fuzz.h"
 #include "tests/support/test.h"
 #include "wire/status.h"
 
 enum { CALLS_MAX = 256, OPS_MAX = 512, QUEUE_HIGH = 4, INPUT_MAX = 64 << 10 };
 
-struct agx_rpc_call {
-    const struct agx_rpc_method *method;
-    const struct agx_rpc_call_ops *ops;
+struct agx_grpc_call {
+    const struct agx_grpc_method *method;
+    const struct agx_grpc_call_ops *ops;
     void *user;
     bool ended, watched, paused, half_closed;
     unsigned queued;
 };
 
-struct agx_rpc_server {
-    const struct agx_rpc_method *methods[32];
+struct agx_grpc_server {
+    const struct agx_grpc_method *methods[32];
     size_t n;
     void *service;
 };
 
-static struct agx_rpc_server server;
-static struct agx_rpc_call calls[CALLS_MAX];
+static struct agx_grpc_server server;
+static struct agx_grpc_call calls[CALLS_MAX];
 static size_t n_calls;
 
 /* What the stub's assertions call. */
@@ -43,10 +43,10 @@ void agx_test_fail(const char *file, int line, const char *fmt, ...)
     abort();
 }
 
-/* rpc/server.h and rpc/call.h, as the services see them. */
+/* grpc/server.h and grpc/call.h, as the services see them. */
 
-int agx_rpc_server_add(struct agx_rpc_server *s, const struct agx_rpc_method *methods, size_t n,
-                       void *service, struct agx_error **err)
+int agx_grpc_server_add(struct agx_grpc_server *s, const struct agx_grpc_method *methods, size_t n,
+                        void *service, struct agx_error **err)
 {
     (void)err;
     for (size_t i = 0; i < n; i++) {
@@ -57,13 +57,13 @@ int agx_rpc_server_add(struct agx_rpc_server *s, const struct agx_rpc_method *me
     return 0;
 }
 
-void agx_rpc_server_stats(const struct agx_rpc_server *s, struct agx_rpc_stats *ret)
+void agx_grpc_server_stats(const struct agx_grpc_server *s, struct agx_grpc_stats *ret)
 {
     (void)s;
-    *ret = (struct agx_rpc_stats){ 0 };
+    *ret = (struct agx_grpc_stats){ 0 };
 }
 
-void agx_rpc_call_watch(struct agx_rpc_call *c, const struct agx_rpc_call_ops *ops, void *user)
+void agx_grpc_call_watch(struct agx_grpc_call *c, const struct agx_grpc_call_ops *ops, void *user)
 {
     FUZZ_CHECK(!c->ended && ops->ended);
     c->ops = ops;
@@ -71,34 +71,34 @@ void agx_rpc_call_watch(struct agx_rpc_call *c, const struct agx_rpc_call_ops *o
     c->watched = true;
 }
 
-void agx_rpc_call_begin(struct agx_rpc_call *c)
+void agx_grpc_call_begin(struct agx_grpc_call *c)
 {
     FUZZ_CHECK(!c->ended);
 }
 
-void agx_rpc_call_reply(struct agx_rpc_call *c, struct agx_str message)
+void agx_grpc_call_reply(struct agx_grpc_call *c, struct agx_str message)
 {
     (void)message;
     FUZZ_CHECK(!c->ended);
-    FUZZ_CHECK(c->method->kind == AGX_RPC_UNARY || c->method->kind == AGX_RPC_CLIENT_STREAM);
+    FUZZ_CHECK(c->method->kind == AGX_GRPC_UNARY || c->method->kind == AGX_GRPC_CLIENT_STREAM);
     c->ended = true;
 }
 
-int agx_rpc_call_send(struct agx_rpc_call *c, struct agx_str message)
+int agx_grpc_call_send(struct agx_grpc_call *c, struct agx_str message)
 {
     (void)message;
-    FUZZ_CHECK(!c->ended && c->method->kind == AGX_RPC_SERVER_STREAM);
+    FUZZ_CHECK(!c->ended && c->method->kind == AGX_GRPC_SERVER_STREAM);
     FUZZ_CHECK(c->queued < QUEUE_HIGH); /* there was a pause when one was asked for */
     return ++c->queued >= QUEUE_HIGH;
 }
 
-void agx_rpc_call_finish(struct agx_rpc_call *c, const struct agx_rpc_status *status)
+void agx_grpc_call_finish(struct agx_grpc_call *c, const struct agx_grpc_status *status)
 {
     struct agx_status_view v;
 
     FUZZ_CHECK(!c->ended);
     c->ended = true;
-    FUZZ_CHECK(status->code != AGX_OK || c->method->kind == AGX_RPC_SERVER_STREAM);
+    FUZZ_CHECK(status->code != AGX_OK || c->method->kind == AGX_GRPC_SERVER_STREAM);
     if (status->details.len == 0)
         return;
     FUZZ_CHECK(agx_status_view_decode(&v, status->details, NULL) == 0);
@@ -108,21 +108,21 @@ void agx_rpc_call_finish(struct agx_rpc_call *c, const struct agx_rpc_status *st
     agx_status_view_done(&v);
 }
 
-void agx_rpc_call_pause(struct agx_rpc_call *c)
+void agx_grpc_call_pause(struct agx_grpc_call *c)
 {
-    FUZZ_CHECK(!c->ended && c->method->kind == AGX_RPC_CLIENT_STREAM);
+    FUZZ_CHECK(!c->ended && c->method->kind == AGX_GRPC_CLIENT_STREAM);
     c->paused = true;
 }
 
-void agx_rpc_call_resume(struct agx_rpc_call *c)
+void agx_grpc_call_resume(struct agx_grpc_call *c)
 {
     FUZZ_CHECK(!c->ended && c->paused);
     c->paused = false;
 }
 
-const struct agx_rpc_peer *agx_rpc_call_peek_peer(const struct agx_rpc_call *c)
+const struct agx_grpc_peer *agx_grpc_call_peek_peer(const struct agx_grpc_call *c)
 {
-    static const struct agx_rpc_peer peer = { .pid = 1, .uid = 1000, .gid = 1000 };
+    static const struct agx_grpc_peer peer = { .pid = 1, .uid = 1000, .gid = 1000 };
 
     FUZZ_CHECK(!c->ended);
     return &peer;
@@ -132,34 +132,34 @@ const struct agx_rpc_peer *agx_rpc_call_peek_peer(const struct agx_rpc_call *c)
 
 static void begin(size_t method, struct agx_str message)
 {
-    struct agx_rpc_call *c;
+    struct agx_grpc_call *c;
 
     if (n_calls == CALLS_MAX)
         return;
     c = &calls[n_calls++];
-    *c = (struct agx_rpc_call){ .method = server.methods[method] };
+    *c = (struct agx_grpc_call){ .method = server.methods[method] };
     c->method->handler(server.service, c,
-                       c->method->kind == AGX_RPC_CLIENT_STREAM ? AGX_STR("") : message);
+                       c->method->kind == AGX_GRPC_CLIENT_STREAM ? AGX_STR("") : message);
     FUZZ_CHECK(c->ended || c->watched);
-    if (!c->ended && c->method->kind == AGX_RPC_CLIENT_STREAM)
+    if (!c->ended && c->method->kind == AGX_GRPC_CLIENT_STREAM)
         c->ops->message(c->user, message);
 }
 
-static struct agx_rpc_call *pick(struct agx_str data)
+static struct agx_grpc_call *pick(struct agx_str data)
 {
-    struct agx_rpc_call *c =
+    struct agx_grpc_call *c =
         n_calls > 0 && data.len > 0 ? &calls[(uint8_t)*data.ptr % n_calls] : NULL;
 
     return c && !c->ended ? c : NULL;
 }
 
-static void leave(struct agx_rpc_call *c)
+static void leave(struct agx_grpc_call *c)
 {
     c->ended = true;
     c->ops->ended(c->user, AGX_CANCELLED);
 }
 
-static void take(struct agx_rpc_call *c)
+static void take(struct agx_grpc_call *c)
 {
     bool was_full = c->queued >= QUEUE_HIGH;
 
@@ -168,15 +168,15 @@ static void take(struct agx_rpc_call *c)
         c->ops->writable(c->user);
 }
 
-static void write_more(struct agx_rpc_call *c, struct agx_str message)
+static void write_more(struct agx_grpc_call *c, struct agx_str message)
 {
-    if (c->method->kind == AGX_RPC_CLIENT_STREAM && !c->paused && !c->half_closed)
+    if (c->method->kind == AGX_GRPC_CLIENT_STREAM && !c->paused && !c->half_closed)
         c->ops->message(c->user, message);
 }
 
-static void write_end(struct agx_rpc_call *c)
+static void write_end(struct agx_grpc_call *c)
 {
-    if (c->method->kind != AGX_RPC_CLIENT_STREAM || c->paused || c->half_closed)
+    if (c->method->kind != AGX_GRPC_CLIENT_STREAM || c->paused || c->half_closed)
         return;
     c->half_closed = true;
     c->ops->half_closed(c->user);
@@ -184,7 +184,7 @@ static void write_end(struct agx_rpc_call *c)
 
 /* What happens in the daemon. */
 
-static void happen(struct agx_engine *e, unsigned what)
+static void happen(struct agx_manager *e, unsigned what)
 {
     const struct agx_sandbox *sb;
 
@@ -196,7 +196,7 @@ static void happen(struct agx_engine *e, unsigned what)
         stub_hold_input(e, what % 2);
         return;
     }
-    if (agx_engine_find(e, "box-a", &sb, NULL) < 0)
+    if (agx_manager_find(e, "box-a", &sb, NULL) < 0)
         return;
     if (what == 4)
         stub_purge(e, "box-a");
@@ -210,9 +210,9 @@ static void happen(struct agx_engine *e, unsigned what)
         stub_exec_move(e, "exec-1", AGX_EXEC_ON_EXITED, 1);
 }
 
-static void one(struct agx_loop *l, struct agx_engine *e, unsigned op, struct agx_str data)
+static void one(struct agx_loop *l, struct agx_manager *e, unsigned op, struct agx_str data)
 {
-    struct agx_rpc_call *c = pick(data);
+    struct agx_grpc_call *c = pick(data);
     unsigned n = (unsigned)server.n;
 
     if (op < n)
@@ -231,7 +231,7 @@ static void one(struct agx_loop *l, struct agx_engine *e, unsigned op, struct ag
         (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT);
 }
 
-static void run(struct agx_loop *l, struct agx_engine *e, struct agx_str in)
+static void run(struct agx_loop *l, struct agx_manager *e, struct agx_str in)
 {
     for (unsigned i = 0; i < OPS_MAX && in.len >= 3; i++) {
         const uint8_t *p = (const uint8_t *)in.ptr;
@@ -251,20 +251,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct agx_service *service = NULL;
     struct agx_store *store = NULL;
     struct agx_loop *l = NULL;
-    struct agx_engine *e;
+    struct agx_manager *e;
 
     if (size > INPUT_MAX)
         return 0;
-    server = (struct agx_rpc_server){ .n = 0 };
+    server = (struct agx_grpc_server){ .n = 0 };
     n_calls = 0;
     FUZZ_CHECK(agx_loop_open(&l, NULL) == 0);
     FUZZ_CHECK(agx_store_mem_open(l, &layout, &store, NULL) == 0);
-    e = stub_engine_open(l);
+    e = stub_manager_open(l);
     stub_add_ready(e, "box-a", "team=a");
     stub_add(e, "box-b", NULL);
     stub_exec_add(e, "box-a", "exec-1");
     config.loop = l;
-    config.engine = e;
+    config.manager = e;
     config.store = store;
     config.server = &server;
     config.version = config.backend = "fuzz";
@@ -278,7 +278,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stub_hold(e, false);
     stub_hold_input(e, false);
     (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT);
-    stub_engine_close(e);
+    stub_manager_close(e);
     agx_store_close(store, NULL, NULL);
     agx_loop_run(l);
     agx_service_close(service, NULL, NULL);

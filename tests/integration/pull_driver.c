@@ -87,8 +87,8 @@ int main(int argc, char **argv)
     static const struct agx_puller_ops ops = { on_progress, on_done };
     const struct agx_credentials_env env = { .config = argc > 2 ? argv[2] : NULL,
                                              .path = getenv("PATH") };
-    const struct agx_fetch_where engine = { .unix_socket = getenv("PULL_ENGINE"),
-                                            .base = "http://engine" };
+    const struct agx_fetch_endpoint engine = { .unix_socket = getenv("PULL_ENGINE"),
+                                               .base = "http://engine" };
     const char *const insecure[] = { getenv("PULL_INSECURE"), NULL };
     struct agx_images_config images = AGX_IMAGES_CONFIG_INIT;
     struct agx_puller_config config = AGX_PULLER_CONFIG_INIT;

@@ -2,7 +2,7 @@
  * Control groups of this kernel, of whichever version it has, in namespaces of the test's own
  * (docker_box.py), or in a guest with version 2.
  */
-#include "backend/native/cgroup_internal.h"
+#include "backend/native/limits/cgroup_internal.h"
 #include "base/fd.h"
 #include "tests/support/test.h"
 

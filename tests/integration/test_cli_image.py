@@ -117,8 +117,8 @@ def test_inspect_shows_a_line_for_each_value(cli, fake):
         "layer=sha256:1",
         "layer=sha256:2",
     ]
-    shown = json.loads(cli.run("image", "inspect", "python:3.13", "--json").stdout)
-    assert shown["config"]["entrypoint"] == ["/entry", "--now"]
+    printed = json.loads(cli.run("image", "inspect", "python:3.13", "--json").stdout)
+    assert printed["config"]["entrypoint"] == ["/entry", "--now"]
 
 
 @pytest.mark.parametrize("command, method", [("inspect", "InspectImage"), ("rm", "RemoveImage")])
@@ -314,8 +314,8 @@ def test_import_of_several_images_prints_all_ids(cli, fake, tmp_path):
     (tmp_path / "a.tar").write_bytes(b"x")
     done = cli.run("image", "import", tmp_path / "a.tar")
     assert (done.returncode, done.stdout) == (0, f"{ID}\n{OTHER}\n")
-    shown = json.loads(cli.run("image", "import", tmp_path / "a.tar", "--json").stdout)
-    assert [each["id"] for each in shown["images"]] == [ID, OTHER]
+    printed = json.loads(cli.run("image", "import", tmp_path / "a.tar", "--json").stdout)
+    assert [each["id"] for each in printed["images"]] == [ID, OTHER]
 
 
 def tree(top):

@@ -147,10 +147,12 @@ def test_create_on_a_terminal_shows_that_time_passes(cli, fake):
     words = ("sandbox", "create", "--image", "i")
     status, stdout, text = cli.run_on_terminal(*words, screen=screen)
     assert (status, stdout) == (0, "box-1\n")
-    shown = text.split("\r\x1b[K")
-    assert len(shown) >= 4 and shown[1].startswith("| Waiting for sandbox box-1 to be ready... ")
-    assert shown[2].startswith("/ ") and re.match(r"Sandbox ready in \d+\.\d", shown[-1])
-    assert "agentix exec run box-1 -- COMMAND" in shown[-1]
+    printed = text.split("\r\x1b[K")
+    assert len(printed) >= 4 and printed[1].startswith(
+        "| Waiting for sandbox box-1 to be ready... "
+    )
+    assert printed[2].startswith("/ ") and re.match(r"Sandbox ready in \d+\.\d", printed[-1])
+    assert "agentix exec run box-1 -- COMMAND" in printed[-1]
 
 
 def test_create_on_a_terminal_shows_how_far_a_pull_is(cli, fake):
@@ -184,13 +186,13 @@ def test_create_on_a_terminal_shows_how_far_a_pull_is(cli, fake):
     words = ("sandbox", "create", "--image", "i")
     status, stdout, text = cli.run_on_terminal(*words, screen=screen)
     assert (status, stdout) == (0, "box-1\n")
-    shown = [line[2:] for line in text.split("\r\x1b[K")]
+    printed = [line[2:] for line in text.split("\r\x1b[K")]
     first, second = (
-        next(n for n, line in enumerate(shown) if line.startswith(f"Pulling redis:7: {words}"))
+        next(n for n, line in enumerate(printed) if line.startswith(f"Pulling redis:7: {words}"))
         for words in ("0/2 layers", "1/2 layers, 1.0/2.0 MB")
     )
     assert 1 <= first < second
-    assert shown[second + 1 :][-2].startswith("Waiting for sandbox box-1 to be ready...")
+    assert printed[second + 1 :][-2].startswith("Waiting for sandbox box-1 to be ready...")
 
 
 def test_list_is_a_table_of_all_pages(cli, fake):
@@ -283,14 +285,14 @@ def test_get_shows_what_is_used(cli, fake):
         "disk=0 B",
         "cache\\u{1b}.pids=2",
     ]
-    shown = json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)
+    printed = json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)
     # What is not known is not there.
-    assert shown["use"] == {
+    assert printed["use"] == {
         "memory_bytes": "64000000",
         "memory_limit_bytes": "512000000",
         "disk_bytes": "0",
     }
-    assert shown["companions"] == [{"name": "cache\x1b", "use": {"pids": "2"}}]
+    assert printed["companions"] == [{"name": "cache\x1b", "use": {"pids": "2"}}]
 
 
 def test_get_says_why_nothing_is_known_of_the_use(cli, fake):
@@ -301,8 +303,8 @@ def test_get_says_why_nothing_is_known_of_the_use(cli, fake):
     done = cli.run("sandbox", "get", "box-1")
     assert done.returncode == 0
     assert done.stdout.splitlines()[2:] == ["use_error=the engine is away"]
-    shown = json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)
-    assert shown["use"] is None and shown["use_error"] == "the engine is away"
+    printed = json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)
+    assert printed["use"] is None and printed["use_error"] == "the engine is away"
 
 
 @pytest.mark.parametrize(
@@ -502,7 +504,7 @@ def test_hostile_answers_are_errors(cli, fake):
     assert (done.returncode, done.stdout) == (1, "") and "\x1b" not in done.stderr
 
 
-def test_message_of_the_daemon_is_shown_without_what_a_terminal_obeys(cli, fake):
+def test_message_of_the_daemon_is_displayed_without_what_a_terminal_obeys(cli, fake):
     def method(_request, _context):
         raise Refusal(grpc.StatusCode.INTERNAL, "bad \x1b[31mthing\nsecond line")
 

@@ -2,7 +2,7 @@
  * Limits on what is written, each way that there is in this directory: AGX_BOX, or /tmp. In
  * namespaces of the test's own (docker_box.py), or in a guest whose disk has project quotas.
  */
-#include "backend/native/disk.h"
+#include "backend/native/limits/disk.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "tests/support/test.h"

@@ -3,10 +3,10 @@
  * attached streams, with our init as PID 1, and the engine's exec API without it. Run by
  * tests/support/docker_box.py with the image of busybox.
  */
-#include "backend/attend.h"
-#include "backend/docker/attach.h"
+#include "backend/exec/init_client.h"
+#include "backend/docker/api/attach.h"
 #include "backend/docker/engexec.h"
-#include "backend/initstream.h"
+#include "backend/exec/initstream.h"
 #include "tests/support/backend.h"
 #include "tests/support/init.h"
 #include "tests/support/paths.h"
@@ -19,11 +19,11 @@ static const struct way {
 } ways[] = { { "stdio", true }, { "engine", false } };
 
 struct stage {
-    struct agx_backend b; /* hands calls to the attend */
+    struct agx_backend b; /* hands calls to the init client */
     const struct way *way;
     struct agx_sandbox sb;
     struct agx_docker_engine *engine;
-    struct agx_attend *a;
+    struct agx_init_client *a;
     char state_dir[64];
     char key[AGX_INITSTREAM_KEY_LEN + 1];
     char container[80];
@@ -39,7 +39,7 @@ static int stage_exec(struct agx_backend *b, const struct agx_backend_exec *q, b
                       const struct agx_backend_exec_hooks *hooks, void *user,
                       struct agx_backend_op **ret_op, struct agx_error **err)
 {
-    return agx_attend_exec(stage_of(b)->a, q, adopt, hooks, user, ret_op, err);
+    return agx_init_client_exec_start(stage_of(b)->a, q, adopt, hooks, user, ret_op, err);
 }
 
 static int stage_kill(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -47,7 +47,7 @@ static int stage_kill(struct agx_backend *b, const char *sandbox_id, const char 
                       struct agx_backend_op **ret_op, struct agx_error **err)
 {
     (void)sandbox_id;
-    return agx_attend_kill(stage_of(b)->a, exec_id, grace_ms, gone, user, ret_op, err);
+    return agx_init_client_kill(stage_of(b)->a, exec_id, grace_ms, gone, user, ret_op, err);
 }
 
 static int stage_write(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -55,14 +55,14 @@ static int stage_write(struct agx_backend *b, const char *sandbox_id, const char
                        struct agx_backend_op **ret_op, struct agx_error **err)
 {
     (void)sandbox_id;
-    return agx_attend_write(stage_of(b)->a, exec_id, data, eof, taken, user, ret_op, err);
+    return agx_init_client_write(stage_of(b)->a, exec_id, data, eof, taken, user, ret_op, err);
 }
 
 static int stage_forget(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
                         struct agx_error **err)
 {
     (void)sandbox_id;
-    return agx_attend_forget(stage_of(b)->a, exec_id, err);
+    return agx_init_client_forget(stage_of(b)->a, exec_id, err);
 }
 
 static const struct agx_backend_ops stage_ops = { .name = "stage",
@@ -139,12 +139,12 @@ static void open_engine(struct stage *s)
 {
     struct agx_docker_engine_config config = AGX_DOCKER_ENGINE_CONFIG_INIT;
     const struct agx_docker_env env = { .host = getenv("DOCKER_HOST") };
-    struct agx_docker_where where;
+    struct agx_engine_endpoint endpoint;
 
-    ASSERT_OK(agx_docker_where_find(NULL, &env, &where, NULL));
-    config.where = &where;
+    ASSERT_OK(agx_engine_endpoint_find(NULL, &env, &endpoint, NULL));
+    config.endpoint = &endpoint;
     ASSERT_OK(agx_docker_engine_open(s->b.loop, &config, &s->engine, NULL));
-    agx_docker_where_done(&where);
+    agx_engine_endpoint_done(&endpoint);
 }
 
 /* ---- the stage ---- */
@@ -162,12 +162,12 @@ static void on_closed(void *user, struct agx_error *error)
 
 static void up(struct stage *s)
 {
-    const struct agx_attend_config config = { .backend = &s->b,
-                                              .sandbox_id = s->sb.id,
-                                              .exec_user = "app",
-                                              .cwd = "/tmp/work",
-                                              .ready = on_ready,
-                                              .user = s };
+    const struct agx_init_client_config config = { .backend = &s->b,
+                                                   .sandbox_id = s->sb.id,
+                                                   .exec_user = "app",
+                                                   .cwd = "/tmp/work",
+                                                   .ready = on_ready,
+                                                   .user = s };
     const struct agx_docker_engexec_config by_engine = { .engine = s->engine,
                                                          .sandbox_id = s->sb.id,
                                                          .container = s->container,
@@ -176,19 +176,20 @@ static void up(struct stage *s)
     struct agx_initlink *link = NULL;
 
     s->n_ready = s->n_closed = 0;
-    ASSERT_OK(agx_attend_open(&config, &s->a, NULL));
+    ASSERT_OK(agx_init_client_open(&config, &s->a, NULL));
     if (s->way->by_init)
-        ASSERT_OK(agx_docker_attach_open(s->engine, s->container, s->key, &agx_attend_link_ops,
+        ASSERT_OK(agx_docker_attach_open(s->engine, s->container, s->key, &agx_init_client_link_ops,
                                          s->a, &link, NULL));
     else
-        ASSERT_OK(agx_docker_engexec_open(&by_engine, &agx_attend_link_ops, s->a, &link, NULL));
-    agx_attend_up(s->a, link);
+        ASSERT_OK(
+            agx_docker_engexec_open(&by_engine, &agx_init_client_link_ops, s->a, &link, NULL));
+    agx_init_client_up(s->a, link);
     test_wait(s->b.loop, &s->n_ready, 1);
 }
 
 static void down(struct stage *s)
 {
-    agx_attend_close(s->a, on_closed, s);
+    agx_init_client_close(s->a, on_closed, s);
     test_wait(s->b.loop, &s->n_closed, 1);
 }
 

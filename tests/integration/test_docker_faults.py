@@ -16,7 +16,7 @@ from agxtest.server import wait_for
 from docker_fixtures import *  # noqa: F403
 
 pytestmark = pytest.mark.deadline(150)
-# From the request to the kill; a create takes some 300 ms where nothing else runs.
+# From the request to the kill; a create takes some 300 ms endpoint nothing else runs.
 MOMENTS = [0, 0.05, 0.1, 0.2, 0.3]
 LATER = ("sh", "-c", "echo one; sleep 1.5; echo two; exit 9")
 
@@ -186,26 +186,26 @@ def test_command_of_a_companion_does_not_run_when_the_sandbox_was_stopped_meanwh
     assert hooked.wrote() == []
 
 
-def add_twin(stage, sandbox_id):
+def add_dup_network(stage, sandbox_id):
     """A second network of its name, as a request of a dead daemon makes it that comes late. Returns
     the ids of both, the sandbox's own first."""
     (own,) = stage.engine.networks()
     body = {"Name": own["Name"], "Labels": own["Labels"], "Driver": own["Driver"]}
-    twin = stage.engine.call("POST", "/networks/create", body)
+    duplicate = stage.engine.call("POST", "/networks/create", body)
     assert stage.inspect(sandbox_id)["NetworkSettings"]["Networks"][own["Name"]]["NetworkID"]
-    return own["Id"], twin["Id"]
+    return own["Id"], duplicate["Id"]
 
 
 def test_second_network_of_a_name_goes_and_the_sandbox_keeps_its_own(stage):
     box = stage.ready()
-    own, _ = add_twin(stage, box)
+    own, _ = add_dup_network(stage, box)
     bridge = stage.engine.call("GET", f"/networks/{own}")["Options"][
         "com.docker.network.bridge.name"
     ]
     stage.restart()
     wait_for(lambda: len(stage.engine.networks()) == 1, "the other one is gone")
     assert stage.engine.networks()[0]["Id"] == own
-    wait_for(lambda: bridge in nft.run("list ruleset"), "its own is fenced")
+    wait_for(lambda: bridge in nft.run("list ruleset"), "its own is firewalled")
     assert stage.runs(box) == 0
 
 
@@ -213,7 +213,7 @@ def test_second_network_of_a_name_does_not_keep_a_sandbox_from_its_resume(stage)
     box = stage.ready()
     stage.client.box.StopSandbox(sandbox_id=box)
     settles(stage, box, "STOPPED")
-    own, _ = add_twin(stage, box)
+    own, _ = add_dup_network(stage, box)
     stage.client.box.ResumeSandbox(sandbox_id=box)
     settles(stage, box, "READY")
     assert [each["Id"] for each in stage.engine.networks()] == [own]

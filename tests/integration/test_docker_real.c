@@ -1,9 +1,9 @@
 /*
- * test_docker_real.c: what backend/docker/engine.h and its companions do with a real engine, the
- * one that DOCKER_HOST names. Run by tests/support/docker_box.py.
+ * test_docker_real.c: what backend/docker/api/engine.h and its companions do with a real engine,
+ * the one that DOCKER_HOST names. Run by tests/support/docker_box.py.
  */
-#include "backend/docker/events.h"
-#include "backend/docker/hijack.h"
+#include "backend/docker/api/events.h"
+#include "backend/docker/api/hijack.h"
 #include "backend/docker/pull.h"
 #include "tests/support/loop.h"
 
@@ -41,7 +41,7 @@ static void setup(struct fixture *f)
     struct agx_docker_env env = { .host = getenv("DOCKER_HOST"),
                                   .tls_verify = getenv("DOCKER_TLS_VERIFY"),
                                   .cert_path = getenv("DOCKER_CERT_PATH") };
-    struct agx_docker_where where;
+    struct agx_engine_endpoint endpoint;
 
     if (!env.host)
         SKIP("DOCKER_HOST names no engine");
@@ -49,10 +49,10 @@ static void setup(struct fixture *f)
                            .out = AGX_BUF_INIT(64 << 20),
                            .err = AGX_BUF_INIT(64 << 20),
                            .tar = AGX_BUF_INIT(1 << 20) };
-    ASSERT_OK(agx_docker_where_find(NULL, &env, &where, NULL));
-    config.where = &where;
+    ASSERT_OK(agx_engine_endpoint_find(NULL, &env, &endpoint, NULL));
+    config.endpoint = &endpoint;
     ASSERT_OK(agx_docker_engine_open(f->loop, &config, &f->engine, NULL));
-    agx_docker_where_done(&where);
+    agx_engine_endpoint_done(&endpoint);
 }
 
 static void teardown(struct fixture *f)

@@ -21,7 +21,7 @@ RIGHTS += ["--inh-caps=+net_admin", "--ambient-caps=+net_admin"]
 
 
 class UserDaemon(DockerDaemon):
-    """Its programs and directories are where the user may look: the build may not be."""
+    """Its programs and directories are endpoint the user may look: the build may not be."""
 
     def __init__(self, mode):
         self.top = Path(tempfile.mkdtemp(prefix="agxuser"))

@@ -47,8 +47,8 @@ static void ask_for_no_such_limit(struct test_plan *x)
 
 static void swap_namespaces(struct test_plan *x)
 {
-    (void)close(x->nest.net_fd);
-    x->nest.net_fd = fcntl(x->nest.user_fd, F_DUPFD_CLOEXEC, 3);
+    (void)close(x->nsset.net_fd);
+    x->nsset.net_fd = fcntl(x->nsset.user_fd, F_DUPFD_CLOEXEC, 3);
 }
 
 static void lose_upper(struct test_plan *x)

@@ -3,8 +3,8 @@
  * no_new_privs. Each script does what that program is mostly used for, offline, in a directory of
  * its own.
  */
-#include "backend/native/caps.h"
-#include "backend/native/seccomp.h"
+#include "backend/native/limits/caps.h"
+#include "backend/native/limits/seccomp.h"
 #include "base/path.h"
 #include "tests/support/test.h"
 

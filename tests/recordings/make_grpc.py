@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records what grpcio's client and server say to each other, for tests/unit/test_grpc_recordings.c.
+"""Records what grpcio's client and server say to each other, for
+tests/unit/codec/test_grpc_recordings.c.
 
     build/venv/bin/python tests/recordings/make_grpc.py
 

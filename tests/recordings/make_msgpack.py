@@ -3,7 +3,8 @@
 
     build/venv/bin/python tests/recordings/make_msgpack.py      (needs numpy and pydantic)
 
-Writes tests/recordings/msgpack/values.txt for tests/unit/test_mp_recordings.c, one value a line:
+Writes tests/recordings/msgpack/values.txt for
+tests/unit/codec/test_mp_recordings.c, one value a line:
 `value NAME HEX TEXT` for a msgpack value and `frame NAME HEX TEXT` for a worker frame (u32 little
 endian, then the map). TEXT says what the value is, without blanks:
 

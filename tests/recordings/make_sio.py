@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what a python-socketio client and server say, for tests/unit/test_sio_recordings.c.
+"""Records what a python-socketio client and server say, for tests/unit/codec/test_sio_recordings.c.
 
     build/venv/bin/python tests/recordings/make_sio.py
 

@@ -261,9 +261,9 @@ static void *swap_texts(void *arg)
     return NULL;
 }
 
-/* Changes the mode of what is sometimes ours until it was, some time, the other one's. Gives up after
- * SWAPS calls in which it was swapped; a busy machine rarely runs both threads at once, so CALLS_MAX
- * bounds the calls. */
+/* Changes the mode of what is sometimes ours until it was, some time, the other one's. Gives up
+ * after SWAPS calls in which it was swapped; a busy machine rarely runs both threads at once, so
+ * CALLS_MAX bounds the calls. */
 static bool races(const char *dir, const char *name, void *(*swaps)(void *))
 {
     char theirs[PATH_SIZE], own[] = "/tmp/left-own", link[] = "/tmp/left-link", text[PATH_SIZE];

@@ -1,10 +1,10 @@
 /*
- * unwalk.c: stands in for backend/hostpath.c in an agentixd of the tests: a path is opened as the
- * kernel resolves it, whoever made the symlinks on it, and all files are the same one, so that
+ * unwalk.c: stands in for backend/files/hostpath.c in an agentixd of the tests: a path is opened as
+ * the kernel resolves it, whoever made the symlinks on it, and all files are the same one, so that
  * nothing comes of comparing two. So a test sees that it is the walk, or the comparison, that holds
  * an attempt. There is no switch in the product.
  */
-#include "backend/hostpath.h"
+#include "backend/files/hostpath.h"
 
 #include "core/text.h"
 

@@ -19,7 +19,7 @@ struct test_reply {
     char text[512];
     char sandbox_id[AGX_IDENT_MAX + 1];
     unsigned n_uses; /* parts whose use was told */
-    struct agx_use uses[8];
+    struct agx_resource_usage uses[8];
 };
 
 /* Whatever it warns of. */
@@ -74,7 +74,7 @@ static inline void test_reply_seen(void *user, const struct agx_backend_seen *se
     (void)snprintf(r->sandbox_id, sizeof(r->sandbox_id), "%s", seen->sandbox_id);
 }
 
-static inline void test_reply_use(void *user, size_t part, const struct agx_use *use)
+static inline void test_reply_use(void *user, size_t part, const struct agx_resource_usage *use)
 {
     struct test_reply *r = user;
 
@@ -185,7 +185,7 @@ static inline struct test_reply test_backend_use(struct agx_backend *b,
 {
     struct test_reply r = { 0 };
 
-    ASSERT_OK(agx_backend_use(b, sb, test_reply_use, test_reply_done, &r, &r.op, NULL));
+    ASSERT_OK(agx_backend_usage(b, sb, test_reply_use, test_reply_done, &r, &r.op, NULL));
     ASSERT_UINT(0, r.n_done + r.n_uses);
     test_wait(b->loop, &r.n_done, 1);
     return r;

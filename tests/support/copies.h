@@ -2,7 +2,7 @@
 #ifndef AGX_TESTS_COPIES_H
 #define AGX_TESTS_COPIES_H
 
-#include "backend/copies.h"
+#include "backend/files/copies.h"
 #include "base/buf.h"
 #include "base/path.h"
 #include "tests/support/loop.h"

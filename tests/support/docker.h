@@ -62,7 +62,7 @@ static inline void expect(const json_t *body, const char *path, const char *want
 {
     _cleanup_json_ json_t *value = quoted(want);
     struct agx_str rest = agx_str_from(path), part;
-    char *shown;
+    char *printable;
 
     while (agx_str_split(&rest, '/', &part)) {
         _cleanup_free_ char *key = agx_str_dup(part);
@@ -71,8 +71,8 @@ static inline void expect(const json_t *body, const char *path, const char *want
     }
     if (body ? json_equal(body, value) : json_is_null(value))
         return;
-    shown = json_dumps(body, JSON_ENCODE_ANY);
-    FAIL("%s is %s, expected %s", path, shown ? shown : "missing", want);
+    printable = json_dumps(body, JSON_ENCODE_ANY);
+    FAIL("%s is %s, expected %s", path, printable ? printable : "missing", want);
 }
 
 #endif

@@ -89,7 +89,7 @@ def remove_orphans():
 
 
 def mount_cgroups():
-    """What the kernel has, where none is mounted: in a chroot, say."""
+    """What the kernel has, endpoint none is mounted: in a chroot, say."""
     if any(CGROUPS.glob("*/cgroup.procs")) or (CGROUPS / "cgroup.procs").exists():
         return
     if not CGROUPS.exists():
@@ -101,9 +101,9 @@ def mount_cgroups():
         return
     linux.mount("tmpfs", CGROUPS, "tmpfs", data="mode=755")
     for _, names in hierarchies:
-        where = CGROUPS / (names.removeprefix("name=") or "unified")
-        where.mkdir()
-        linux.mount("cgroup", where, "cgroup" if names else "cgroup2", data=names or None)
+        endpoint = CGROUPS / (names.removeprefix("name=") or "unified")
+        endpoint.mkdir()
+        linux.mount("cgroup", endpoint, "cgroup" if names else "cgroup2", data=names or None)
 
 
 def mount_sys():

@@ -28,7 +28,7 @@ static void serve(void *user, const struct test_httpd_request *q)
 void test_docker_open(struct test_docker *d, test_httpd_fn serve_fn, void *user)
 {
     struct agx_docker_engine_config config = AGX_DOCKER_ENGINE_CONFIG_INIT;
-    struct agx_docker_where where;
+    struct agx_engine_endpoint endpoint;
     char host[100];
 
     *d = (struct test_docker){
@@ -36,10 +36,10 @@ void test_docker_open(struct test_docker *d, test_httpd_fn serve_fn, void *user)
     };
     d->httpd = test_httpd_open(d->loop, false, serve, d);
     (void)snprintf(host, sizeof(host), "unix://%s", test_httpd_where(d->httpd));
-    ASSERT_OK(agx_docker_where_find(host, &(struct agx_docker_env){ 0 }, &where, NULL));
-    config.where = &where;
+    ASSERT_OK(agx_engine_endpoint_find(host, &(struct agx_docker_env){ 0 }, &endpoint, NULL));
+    config.endpoint = &endpoint;
     ASSERT_OK(agx_docker_engine_open(d->loop, &config, &d->engine, NULL));
-    agx_docker_where_done(&where);
+    agx_engine_endpoint_done(&endpoint);
 }
 
 void test_docker_close(struct test_docker *d)

@@ -5,7 +5,7 @@
 #ifndef AGX_TESTS_DOCKER_ENGINE_H
 #define AGX_TESTS_DOCKER_ENGINE_H
 
-#include "backend/docker/engine.h"
+#include "backend/docker/api/engine.h"
 #include "tests/support/httpd.h"
 #include "tests/support/loop.h"
 

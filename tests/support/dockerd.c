@@ -12,13 +12,13 @@
 
 static int connect_engine(void)
 {
-    struct sockaddr_un where = { .sun_family = AF_UNIX, .sun_path = TEST_DOCKERD_SOCKET };
+    struct sockaddr_un endpoint = { .sun_family = AF_UNIX, .sun_path = TEST_DOCKERD_SOCKET };
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     ASSERT_TRUE(fd >= 0);
     if (!getenv("AGX_DOCKER_BOX"))
         SKIP("no engine of its own: run it by tests/support/docker_box.py");
-    ASSERT_INT(0, connect(fd, (struct sockaddr *)&where, sizeof(where)));
+    ASSERT_INT(0, connect(fd, (struct sockaddr *)&endpoint, sizeof(endpoint)));
     return fd;
 }
 

@@ -160,10 +160,10 @@ static int take_fd(void *user)
 
 static void *serve(void *user)
 {
-    struct sockaddr_un where = { .sun_family = AF_UNIX, .sun_path = TEST_DOCKERD_SOCKET };
+    struct sockaddr_un endpoint = { .sun_family = AF_UNIX, .sun_path = TEST_DOCKERD_SOCKET };
     int client = take_fd(user), engine = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct pollfd p[] = { { .fd = engine, .events = POLLIN }, { .fd = client, .events = POLLIN } };
-    bool open = engine >= 0 && connect(engine, (struct sockaddr *)&where, sizeof(where)) == 0;
+    bool open = engine >= 0 && connect(engine, (struct sockaddr *)&endpoint, sizeof(endpoint)) == 0;
 
     while (open && poll(p, 2, -1) > 0) {
         if (p[0].revents)
@@ -203,13 +203,13 @@ static void *take(void *user)
 
 void test_proxy_open(const char *path)
 {
-    struct sockaddr_un where = { .sun_family = AF_UNIX };
+    struct sockaddr_un endpoint = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    ASSERT_TRUE(listener >= 0 && strlen(path) < sizeof(where.sun_path));
-    memcpy(where.sun_path, path, strlen(path) + 1);
+    ASSERT_TRUE(listener >= 0 && strlen(path) < sizeof(endpoint.sun_path));
+    memcpy(endpoint.sun_path, path, strlen(path) + 1);
     (void)unlink(path);
-    ASSERT_INT(0, bind(listener, (struct sockaddr *)&where, sizeof(where)));
+    ASSERT_INT(0, bind(listener, (struct sockaddr *)&endpoint, sizeof(endpoint)));
     ASSERT_INT(0, listen(listener, 128));
     start_thread(take, listener);
 }

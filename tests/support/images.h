@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
-#include "image/intake.h"
+#include "image/ingest.h"
 #include "tests/support/digest.h"
 #include "tests/support/loop.h"
 #include "tests/support/tar.h"
@@ -157,14 +157,14 @@ static inline struct agx_spool *test_images_spool(struct test_images *t, struct 
 }
 
 /* Brings the bytes in as a layer of that diff id. */
-static inline int test_images_layer(struct test_images *t, struct agx_intake *in,
+static inline int test_images_layer(struct test_images *t, struct agx_ingest *in,
                                     struct agx_str bytes, const char *diff_id)
 {
-    const struct agx_intake_layer layer = { .diff_id = agx_str_from(diff_id) };
+    const struct agx_ingest_layer layer = { .diff_id = agx_str_from(diff_id) };
     struct agx_spool *sp = test_images_spool(t, bytes);
 
     test_images_clear(t);
-    ASSERT_OK(agx_intake_layer(in, &sp, &layer, test_images_done, t, NULL));
+    ASSERT_OK(agx_ingest_layer(in, &sp, &layer, test_images_done, t, NULL));
     ASSERT_NULL(sp);
     return test_images_run(t);
 }
@@ -177,15 +177,15 @@ static inline void test_images_got(void *user, struct agx_image *image, struct a
     test_images_done(t, error);
 }
 
-static inline int test_images_add(struct test_images *t, struct agx_intake *in, const char *config,
+static inline int test_images_add(struct test_images *t, struct agx_ingest *in, const char *config,
                                   const char *name)
 {
-    const struct agx_intake_image parts = { .config = agx_str_from(config),
+    const struct agx_ingest_image parts = { .config = agx_str_from(config),
                                             .manifest = AGX_STR("{\"schemaVersion\":2}"),
                                             .name = agx_str_from(name) };
 
     test_images_clear(t);
-    ASSERT_OK(agx_intake_image(in, &parts, test_images_got, t, NULL));
+    ASSERT_OK(agx_ingest_image(in, &parts, test_images_got, t, NULL));
     return test_images_run(t);
 }
 
@@ -194,17 +194,17 @@ static inline void test_images_make(struct test_images *t, const char *file, con
                                     const char *name)
 {
     struct test_tar tar = test_images_tar(file, text);
-    struct agx_intake *in = agx_intake_new(t->images);
+    struct agx_ingest *in = agx_ingest_new(t->images);
     char diff_id[AGX_DIGEST_SIZE], config[256];
 
     test_digest_of(agx_buf_peek(&tar.bytes), diff_id);
     snprintf(config, sizeof(config),
              "{\"os\":\"linux\",\"config\":{\"User\":\"%s\"},\"rootfs\":{\"diff_ids\":[\"%s\"]}}",
              text, diff_id);
-    if (!agx_intake_has(in, agx_str_from(diff_id)))
+    if (!agx_ingest_has(in, agx_str_from(diff_id)))
         ASSERT_OK(test_images_layer(t, in, agx_buf_peek(&tar.bytes), diff_id));
     ASSERT_OK(test_images_add(t, in, config, name));
-    agx_intake_free(in);
+    agx_ingest_free(in);
     test_loop_run(t->loop);
     test_tar_done(&tar);
 }

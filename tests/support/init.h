@@ -10,7 +10,7 @@
 #ifndef AGX_TESTS_INIT_H
 #define AGX_TESTS_INIT_H
 
-#include "backend/initlink.h"
+#include "backend/exec/initlink.h"
 #include "tests/support/initproto.h"
 #include "tests/support/loop.h"
 

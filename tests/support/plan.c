@@ -57,7 +57,7 @@ static void make_box(struct test_plan *x)
 
         (void)snprintf(path, sizeof(path), "%s/%s", x->dir, names[i]);
         ASSERT_INT(0, mkdir(path, 0755));
-        ASSERT_INT(0, chown(path, TEST_NEST_BASE, TEST_NEST_BASE));
+        ASSERT_INT(0, chown(path, TEST_NSSET_BASE, TEST_NSSET_BASE));
     }
 }
 
@@ -87,7 +87,7 @@ void test_plan_open(struct test_plan *x)
     (void)snprintf(x->dir, sizeof(x->dir), "/tmp/agx-plan-XXXXXX");
     x->report_fd = x->init.pidfd = -1;
     x->cgroup = (struct agx_cgroup_entry)AGX_CGROUP_ENTRY_INIT;
-    test_nest_make(&x->nest);
+    test_nsset_make(&x->nsset);
     test_sandbox_make(&x->image, TEST_IMAGE_BUSYBOX);
     ASSERT_NOT_NULL(mkdtemp(x->dir));
     make_box(x);
@@ -154,8 +154,8 @@ void test_plan_start(struct test_plan *x)
     ASSERT_INT(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
     x->report_fd = pair[0];
     x->plan.report_fd = (uint32_t)(fds[n++] = pair[1]);
-    x->plan.user_fd = (uint32_t)(fds[n++] = x->nest.user_fd);
-    x->plan.net_fd = (uint32_t)(fds[n++] = x->nest.net_fd);
+    x->plan.user_fd = (uint32_t)(fds[n++] = x->nsset.user_fd);
+    x->plan.net_fd = (uint32_t)(fds[n++] = x->nsset.net_fd);
     x->plan.layers = test_words(&x->layer_words, x->layers);
     x->plan.mounts = make_mounts(x);
     n += add_cgroup(x, fds + n);
@@ -269,5 +269,5 @@ void test_plan_close(struct test_plan *x)
     (void)snprintf(command, sizeof(command), "rm -rf %s", x->dir);
     ASSERT_INT(0, system(command));
     test_sandbox_remove(&x->image);
-    test_nest_close(&x->nest);
+    test_nsset_close(&x->nsset);
 }

@@ -1,5 +1,5 @@
 /*
- * plan.h: a sandbox without an engine: a nest, a plan, `agentix-init --plan`, and a daemon's link
+ * plan.h: a sandbox without an engine: an nsset, a plan, `agentix-init --plan`, and a daemon's link
  * to its PID 1.
  *
  *     struct test_plan x;
@@ -13,9 +13,9 @@
 #ifndef AGX_TESTS_PLAN_H
 #define AGX_TESTS_PLAN_H
 
-#include "backend/native/cgroup.h"
+#include "backend/native/limits/cgroup.h"
 #include "backend/native/devices.h"
-#include "tests/support/nest.h"
+#include "tests/support/nsset.h"
 #include "tests/support/sandbox.h"
 
 enum { TEST_PLAN_LAYERS = 4, TEST_PLAN_MOUNTS = 8 };
@@ -29,7 +29,7 @@ struct test_plan_mount {
 struct test_plan {
     struct test_sandbox image; /* the lowest layer */
     char dir[64];              /* of the test: box/{upper,work}, dev, and what a test puts there */
-    struct test_nest nest;
+    struct test_nsset nsset;
     struct agx_devices *devices;
 
     /* Read by start(). */

@@ -1,4 +1,4 @@
-/* service.c: the services on the stub of an engine. */
+/* service.c: the services on the stub of a manager. */
 #include "tests/support/service.h"
 
 #include "store/store_mem.h"
@@ -9,16 +9,16 @@
 void service_setup(struct service_fixture *f, void (*change)(struct agx_service_config *c))
 {
     struct agx_service_config config = AGX_SERVICE_CONFIG_INIT;
-    struct agx_rpc_config rpc = AGX_RPC_CONFIG_INIT;
+    struct agx_grpc_config rpc = AGX_GRPC_CONFIG_INIT;
 
     rpc.handshake_ms = SERVICE_HANDSHAKE_MS;
     *f = (struct service_fixture){ .message = AGX_BUF_INIT((size_t)16 << 20),
                                    .reply = AGX_BUF_INIT((size_t)64 << 20) };
     rpc_setup(&f->rpc, &rpc);
-    f->engine = stub_engine_open(f->rpc.loop);
+    f->manager = stub_manager_open(f->rpc.loop);
     ASSERT_OK(agx_store_mem_open(f->rpc.loop, &test_store_layout, &f->store, NULL));
     config.loop = f->rpc.loop;
-    config.engine = f->engine;
+    config.manager = f->manager;
     config.store = f->store;
     config.server = f->rpc.server;
     config.version = "1.2.3";
@@ -43,7 +43,7 @@ void service_teardown(struct service_fixture *f)
         rpc_stop(&f->rpc, 0);
     test_loop_run(f->rpc.loop);
     ASSERT_UINT(1, f->rpc.n_stopped);
-    stub_engine_close(f->engine);
+    stub_manager_close(f->manager);
     test_store_close(f->store);
     agx_service_close(f->service, on_closed, f);
     test_loop_run(f->rpc.loop);

@@ -1,13 +1,13 @@
 /*
- * service.h: for tests of the daemon's services: a server with both of them on a stub of an engine,
+ * service.h: for tests of the daemon's services: a server with both of them on a stub of a manager,
  * a store in memory, and a client. The test turns everything by hand.
  */
 #ifndef AGX_TESTS_SERVICE_H
 #define AGX_TESTS_SERVICE_H
 
-#include "daemon/service.h"
-#include "tests/support/engine_stub.h"
-#include "tests/support/rpc.h"
+#include "daemon/service/service.h"
+#include "tests/support/manager_stub.h"
+#include "tests/support/grpc.h"
 #include "wire/method.h"
 #include "wire/status.h"
 
@@ -16,7 +16,7 @@
 
 struct service_fixture {
     struct rpc_fixture rpc;
-    struct agx_engine *engine;
+    struct agx_manager *manager;
     struct agx_store *store;
     struct agx_service *service;
     struct agx_buf message; /* of the request that is being made */

@@ -1,4 +1,4 @@
-/* service_call.c: calls to the services, whatever engine is under them. */
+/* service_call.c: calls to the services, whatever manager is under them. */
 #include "tests/support/service.h"
 
 #include "codec/grpc_meta.h"

@@ -18,7 +18,7 @@ struct world_op {
     const struct agx_backend_hooks *hooks;
     const struct agx_backend_exec_hooks *exec_hooks;
     agx_backend_seen_fn seen;
-    agx_backend_use_fn use;
+    agx_backend_usage_fn use;
     agx_done_fn done;
     void *user;
     bool adopt, held, cancelled, dead, posted, begun;
@@ -273,10 +273,10 @@ static int world_look(struct agx_backend *b, const char *sandbox_id, agx_backend
 static void use_run(struct world_op *op)
 {
     const struct world_box *box = make_box(op->w, op->id);
-    struct agx_use use = { 0 };
+    struct agx_resource_usage use = { 0 };
     struct agx_error *error = NULL;
 
-    agx_use_set(&use, AGX_USE_DISK, 1);
+    agx_resource_usage_set(&use, AGX_USAGE_DISK, 1);
     if (box->seen == AGX_SEEN_MISSING)
         (void)agx_error_set(&error, AGX_NOT_FOUND, "there is none");
     if (!op->dead && !error)
@@ -289,7 +289,7 @@ static void use_run(struct world_op *op)
 }
 
 static int world_use(struct agx_backend *b, const struct agx_sandbox *sandbox,
-                     agx_backend_use_fn use, agx_done_fn done, void *user,
+                     agx_backend_usage_fn use, agx_done_fn done, void *user,
                      struct agx_backend_op **ret_op, struct agx_error **err)
 {
     struct world_op *op = op_new(b, KIND_USE, sandbox->id, NULL, user, ret_op);

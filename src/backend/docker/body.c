@@ -6,7 +6,7 @@
  */
 #include "backend/docker/body_internal.h"
 
-#include "backend/hosts.h"
+#include "backend/net/hosts.h"
 #include "base/limits.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 
 /* ---- small pieces ---- */
 
-static int set(json_t *object, const char *key, json_t *value)
+static int body_set(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value);
 }
@@ -51,7 +51,7 @@ static json_t *words_new(const struct agx_words *words)
 }
 
 /* The complete body. */
-static int finish(int bad, json_t **body, json_t **ret_body, struct agx_error **err)
+static int body_finish(int bad, json_t **body, json_t **ret_body, struct agx_error **err)
 {
     if (bad)
         return agx_error_no_memory(err);
@@ -75,13 +75,13 @@ static int put_idle(json_t *body, const struct agx_docker_frame *f,
                     const struct agx_docker_primary *p)
 {
     bool engine = f->control == AGX_DOCKER_CONTROL_ENGINE;
-    int bad = set(body, "Entrypoint",
-                  engine ? json_pack("[sss]", "sh", "-c", IDLE) : agx_docker_body_init(f, p));
+    int bad = body_set(body, "Entrypoint",
+                       engine ? json_pack("[sss]", "sh", "-c", IDLE) : agx_docker_body_init(f, p));
 
-    bad |= set(body, "Cmd", json_array());
+    bad |= body_set(body, "Cmd", json_array());
     /* The image's values are for a program that does not run here. */
-    bad |= set(body, "StopSignal", json_string("SIGTERM"));
-    return bad | set(body, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
+    bad |= body_set(body, "StopSignal", json_string("SIGTERM"));
+    return bad | body_set(body, "Healthcheck", json_pack("{s:[s]}", "Test", "NONE"));
 }
 
 /* The image's entrypoint with the command, behind init. */
@@ -89,8 +89,8 @@ static int put_command(json_t *body, const struct agx_docker_frame *f,
                        const struct agx_docker_primary *p)
 {
     const struct agx_words *command = &f->sandbox->spec.command;
-    int bad = set(body, "Cmd",
-                  command->len > 0 ? words_new(command) : json_pack("[sss]", "sh", "-lc", IDLE));
+    int bad = body_set(
+        body, "Cmd", command->len > 0 ? words_new(command) : json_pack("[sss]", "sh", "-lc", IDLE));
     json_t *entry;
 
     if (f->control == AGX_DOCKER_CONTROL_ENGINE)
@@ -98,7 +98,7 @@ static int put_command(json_t *body, const struct agx_docker_frame *f,
     entry = agx_docker_body_init(f, p);
     bad |= agx_docker_body_push(entry, "--");
     bad |= push_words(entry, &p->image->entrypoint);
-    return bad | set(body, "Entrypoint", entry);
+    return bad | body_set(body, "Entrypoint", entry);
 }
 
 static int put_primary_process(json_t *body, const struct agx_docker_frame *f,
@@ -108,10 +108,10 @@ static int put_primary_process(json_t *body, const struct agx_docker_frame *f,
                                                                      : put_command(body, f, p);
 
     if (f->control != AGX_DOCKER_CONTROL_ENGINE)
-        bad |= set(body, "User", json_string("0:0"));
+        bad |= body_set(body, "User", json_string("0:0"));
     if (f->control == AGX_DOCKER_CONTROL_STDIO) {
-        bad |= set(body, "OpenStdin", json_true());
-        bad |= set(body, "StdinOnce", json_false()); /* the next daemon attaches again */
+        bad |= body_set(body, "OpenStdin", json_true());
+        bad |= body_set(body, "StdinOnce", json_false()); /* the next daemon attaches again */
     }
     return bad;
 }
@@ -121,14 +121,14 @@ static int put_companion_process(json_t *body, const struct agx_docker_frame *f,
                                  const struct agx_companion *c,
                                  const struct agx_docker_image *image)
 {
-    int bad = set(body, "Cmd", words_new(c->command.len > 0 ? &c->command : &image->command));
+    int bad = body_set(body, "Cmd", words_new(c->command.len > 0 ? &c->command : &image->command));
     json_t *entry;
 
     if (f->control == AGX_DOCKER_CONTROL_ENGINE)
         return bad;
     entry = json_pack("[sss]", AGX_DOCKER_INIT, "--keep-home", "--");
     bad |= push_words(entry, &image->entrypoint);
-    return bad | set(body, "Entrypoint", entry);
+    return bad | body_set(body, "Entrypoint", entry);
 }
 
 /* ---- environment ---- */
@@ -141,7 +141,7 @@ static int put_env(json_t *body, const struct agx_pairs *envs)
     for (size_t i = 0; i < envs->len; i++)
         bad |= json_array_append_new(
             list, json_sprintf("%s=%s", envs->items[i].key, envs->items[i].value));
-    return bad | set(body, "Env", list);
+    return bad | body_set(body, "Env", list);
 }
 
 /* ---- the host's side ---- */
@@ -152,12 +152,12 @@ static int put_limits(json_t *host, const struct agx_limits *l)
     int bad = 0;
 
     if (l->cpu_millicores > 0)
-        bad |= set(host, "NanoCpus", json_integer(l->cpu_millicores * 1000000));
+        bad |= body_set(host, "NanoCpus", json_integer(l->cpu_millicores * 1000000));
     if (l->memory_bytes > 0)
-        bad |= set(host, "Memory", json_integer(l->memory_bytes));
+        bad |= body_set(host, "Memory", json_integer(l->memory_bytes));
     if (l->disk_bytes > 0) {
         (void)snprintf(text, sizeof(text), "%" PRId64, l->disk_bytes);
-        bad |= set(host, "StorageOpt", json_pack("{s:s}", "size", text));
+        bad |= body_set(host, "StorageOpt", json_pack("{s:s}", "size", text));
     }
     return bad;
 }
@@ -214,9 +214,9 @@ static json_t *mounts_new(const struct agx_docker_frame *f, const struct agx_bin
  * sockets (ping works without), no devices, no entries in the host's audit log. */
 static int put_powers(json_t *host)
 {
-    int bad = set(host, "SecurityOpt", json_pack("[s]", "no-new-privileges"));
+    int bad = body_set(host, "SecurityOpt", json_pack("[s]", "no-new-privileges"));
 
-    return bad | set(host, "CapDrop", json_pack("[s,s,s]", "NET_RAW", "MKNOD", "AUDIT_WRITE"));
+    return bad | body_set(host, "CapDrop", json_pack("[s,s,s]", "NET_RAW", "MKNOD", "AUDIT_WRITE"));
 }
 
 /* Drops those by which a file gives power to whoever runs it, besides MKNOD. */
@@ -234,16 +234,16 @@ static json_t *host_new(const struct agx_docker_frame *f, const struct agx_limit
     json_t *host = json_object();
     int bad = put_limits(host, limits);
 
-    bad |= set(host, "Init", json_boolean(f->control == AGX_DOCKER_CONTROL_ENGINE));
-    bad |= set(host, "RestartPolicy", json_pack("{s:s}", "Name", restart));
-    bad |= set(host, "LogConfig", log_config_new(is_channel));
-    bad |= set(host, "NetworkMode", json_string(f->network ? f->network : "none"));
+    bad |= body_set(host, "Init", json_boolean(f->control == AGX_DOCKER_CONTROL_ENGINE));
+    bad |= body_set(host, "RestartPolicy", json_pack("{s:s}", "Name", restart));
+    bad |= body_set(host, "LogConfig", log_config_new(is_channel));
+    bad |= body_set(host, "NetworkMode", json_string(f->network ? f->network : "none"));
     if (f->network)
-        bad |= set(host, "ExtraHosts", extra_hosts_new(f->hosts));
+        bad |= body_set(host, "ExtraHosts", extra_hosts_new(f->hosts));
     if (f->network && f->sandbox->spec.network == AGX_NETWORK_EGRESS)
-        bad |= set(host, "Dns", agx_hosts_dns(&f->sandbox->spec.egress));
+        bad |= body_set(host, "Dns", agx_hosts_dns(&f->sandbox->spec.egress));
     if (f->pids > 0)
-        bad |= set(host, "PidsLimit", json_integer(f->pids));
+        bad |= body_set(host, "PidsLimit", json_integer(f->pids));
     if (!f->maker->compat)
         bad |= put_powers(host);
     if (bad) {
@@ -259,9 +259,9 @@ static int put_endpoint(json_t *body, const char *network, const char *alias)
     int bad = 0;
 
     if (alias)
-        bad = set(endpoint, "Aliases", json_pack("[s]", alias));
-    return bad | set(body, "NetworkingConfig",
-                     json_pack("{s:{s:o}}", "EndpointsConfig", network, endpoint));
+        bad = body_set(endpoint, "Aliases", json_pack("[s]", alias));
+    return bad | body_set(body, "NetworkingConfig",
+                          json_pack("{s:{s:o}}", "EndpointsConfig", network, endpoint));
 }
 
 /* ---- ports and devices ---- */
@@ -277,8 +277,8 @@ static int put_port(json_t *exposed, json_t *bindings, const struct agx_port *p)
                    agx_protocol_name((enum agx_protocol)p->protocol));
     (void)snprintf(host_port, sizeof(host_port), "%" PRIu32, p->host_port);
     if (!json_object_get(bindings, key)) {
-        bad |= set(exposed, key, json_object());
-        bad |= set(bindings, key, json_array());
+        bad |= body_set(exposed, key, json_object());
+        bad |= body_set(bindings, key, json_array());
     }
     list = json_object_get(bindings, key);
     return bad | json_array_append_new(
@@ -292,20 +292,20 @@ static int put_ports(json_t *body, json_t *host, const struct agx_spec *s)
 
     for (size_t i = 0; i < s->ports_len; i++)
         bad |= put_port(exposed, bindings, &s->ports[i]);
-    bad |= set(body, "ExposedPorts", exposed);
-    return bad | set(host, "PortBindings", bindings);
+    bad |= body_set(body, "ExposedPorts", exposed);
+    return bad | body_set(host, "PortBindings", bindings);
 }
 
 static int put_gpus(json_t *host, const struct agx_docker_primary *p)
 {
-    int bad = set(
+    int bad = body_set(
         host, "DeviceRequests",
         json_pack("[{s:s, s:i, s:[[s]]}]", "Driver", "nvidia", "Count", -1, "Capabilities", "gpu"));
     json_t *groups = json_array();
 
     for (size_t i = 0; i < p->gpu_groups_len; i++)
         bad |= json_array_append_new(groups, json_sprintf("%" PRIu32, p->gpu_groups[i]));
-    return bad | set(host, "GroupAdd", groups);
+    return bad | body_set(host, "GroupAdd", groups);
 }
 
 /* ---- bodies ---- */
@@ -331,44 +331,44 @@ int agx_docker_body_primary(const struct agx_docker_frame *f, const struct agx_d
         (r = agx_docker_body_envs(f, p, &envs, err)) < 0 ||
         (r = agx_docker_labels_new(f->maker, &tag, s, &labels, err)) < 0)
         return r;
-    bad = set(body, "Labels", labels);
-    bad |= set(body, "Image", json_string(s->image));
+    bad = body_set(body, "Labels", labels);
+    bad |= body_set(body, "Image", json_string(s->image));
     bad |= put_primary_process(body, f, p);
     bad |= put_env(body, &envs);
     if (f->maker->compat)
-        bad |= set(body, "WorkingDir", json_string(AGBOX_WORKDIR));
+        bad |= body_set(body, "WorkingDir", json_string(AGBOX_WORKDIR));
     /* The daemon restarts ours itself, when the firewall covers its network. */
     host = host_new(f, &limits, f->maker->compat ? "unless-stopped" : "no",
                     f->control == AGX_DOCKER_CONTROL_STDIO);
-    bad |= set(host, "Mounts", mounts_new(f, p->binds));
+    bad |= body_set(host, "Mounts", mounts_new(f, p->binds));
     bad |= put_ports(body, host, s);
     if (s->gpus)
         bad |= put_gpus(host, p);
     if (agx_docker_body_is_guarded(f, p))
         bad |= drop_powers_of_files(host);
-    bad |= set(body, "HostConfig", host);
+    bad |= body_set(body, "HostConfig", host);
     if (f->network)
         bad |= put_endpoint(body, f->network, NULL);
-    return finish(bad, &body, ret_body, err);
+    return body_finish(bad, &body, ret_body, err);
 }
 
 static int put_span(json_t *object, const char *key, int64_t ns)
 {
-    return ns == AGX_NS_UNSET ? 0 : set(object, key, json_integer(ns));
+    return ns == AGX_NS_UNSET ? 0 : body_set(object, key, json_integer(ns));
 }
 
 static int put_healthcheck(json_t *body, const struct agx_healthcheck *h)
 {
     json_t *check = json_object();
-    int bad = set(check, "Test", words_new(&h->test));
+    int bad = body_set(check, "Test", words_new(&h->test));
 
     bad |= put_span(check, "Interval", h->interval_ns);
     bad |= put_span(check, "Timeout", h->timeout_ns);
     bad |= put_span(check, "StartPeriod", h->start_period_ns);
     bad |= put_span(check, "StartInterval", h->start_interval_ns);
     if (h->retries > 0)
-        bad |= set(check, "Retries", json_integer(h->retries));
-    return bad | set(body, "Healthcheck", check);
+        bad |= body_set(check, "Retries", json_integer(h->retries));
+    return bad | body_set(body, "Healthcheck", check);
 }
 
 int agx_docker_body_companion(const struct agx_docker_frame *f, size_t companion,
@@ -393,18 +393,18 @@ int agx_docker_body_companion(const struct agx_docker_frame *f, size_t companion
     if ((r = agx_limits_parse(&c->limits, "", &limits, err)) < 0 ||
         (r = agx_docker_labels_new(f->maker, &tag, s, &labels, err)) < 0)
         return r;
-    bad = set(body, "Labels", labels);
-    bad |= set(body, "Image", json_string(c->image));
+    bad = body_set(body, "Labels", labels);
+    bad |= body_set(body, "Image", json_string(c->image));
     bad |= put_companion_process(body, f, c, image);
     bad |= put_env(body, &c->envs);
     if (c->healthcheck.set)
         bad |= put_healthcheck(body, &c->healthcheck);
     host = host_new(f, &limits, f->maker->compat ? "unless-stopped" : "on-failure", false);
-    bad |= set(host, "Mounts", mounts_new(f, NULL));
-    bad |= set(body, "HostConfig", host);
+    bad |= body_set(host, "Mounts", mounts_new(f, NULL));
+    bad |= body_set(body, "HostConfig", host);
     if (f->network)
         bad |= put_endpoint(body, f->network, c->name);
-    return finish(bad, &body, ret_body, err);
+    return body_finish(bad, &body, ret_body, err);
 }
 
 /* Takes the labels. */
@@ -412,16 +412,17 @@ static int network_new(json_t *labels, const char *name, const char *subnet, con
                        json_t **ret_body, struct agx_error **err)
 {
     _cleanup_json_ json_t *body = json_object();
-    int bad = set(body, "Labels", labels);
+    int bad = body_set(body, "Labels", labels);
 
-    bad |= set(body, "Name", json_string(name));
-    bad |= set(body, "CheckDuplicate", json_true());
-    bad |= set(body, "Driver", json_string("bridge"));
+    bad |= body_set(body, "Name", json_string(name));
+    bad |= body_set(body, "CheckDuplicate", json_true());
+    bad |= body_set(body, "Driver", json_string("bridge"));
     if (subnet)
-        bad |= set(body, "IPAM", json_pack("{s:[{s:s}]}", "Config", "Subnet", subnet));
+        bad |= body_set(body, "IPAM", json_pack("{s:[{s:s}]}", "Config", "Subnet", subnet));
     if (bridge)
-        bad |= set(body, "Options", json_pack("{s:s}", "com.docker.network.bridge.name", bridge));
-    return finish(bad, &body, ret_body, err);
+        bad |=
+            body_set(body, "Options", json_pack("{s:s}", "com.docker.network.bridge.name", bridge));
+    return body_finish(bad, &body, ret_body, err);
 }
 
 int agx_docker_body_network(const struct agx_docker_maker *m, const struct agx_sandbox *sandbox,
@@ -437,8 +438,9 @@ int agx_docker_body_network(const struct agx_docker_maker *m, const struct agx_s
     return r < 0 ? r : network_new(labels, name, subnet, bridge, ret_body, err);
 }
 
-int agx_docker_body_ready(const struct agx_docker_maker *m, const char *name, const char *subnet,
-                          const char *bridge, json_t **ret_body, struct agx_error **err)
+int agx_docker_body_spare_network(const struct agx_docker_maker *m, const char *name,
+                                  const char *subnet, const char *bridge, json_t **ret_body,
+                                  struct agx_error **err)
 {
     return network_new(json_pack("{s:s}", AGX_DOCKER_LABEL_INSTANCE, m->instance), name, subnet,
                        bridge, ret_body, err);

@@ -8,7 +8,7 @@
 #ifndef AGX_BACKEND_DOCKER_BODY_H
 #define AGX_BACKEND_DOCKER_BODY_H
 
-#include "backend/binds.h"
+#include "backend/files/binds.h"
 #include "backend/docker/image.h"
 #include "backend/docker/names.h"
 
@@ -56,9 +56,9 @@ int agx_docker_body_network(const struct agx_docker_maker *m, const struct agx_s
                             struct agx_error **err) AGX_MUST_CHECK;
 
 /* A spare network for a later sandbox. */
-int agx_docker_body_ready(const struct agx_docker_maker *m, const char *name, const char *subnet,
-                          const char *bridge, json_t **ret_body,
-                          struct agx_error **err) AGX_MUST_CHECK;
+int agx_docker_body_spare_network(const struct agx_docker_maker *m, const char *name,
+                                  const char *subnet, const char *bridge, json_t **ret_body,
+                                  struct agx_error **err) AGX_MUST_CHECK;
 
 /* The user of commands in a primary of this image. Borrowed from the image. */
 const char *agx_docker_exec_user(const struct agx_docker_maker *m,

@@ -1,7 +1,7 @@
 /* body_env.c: the environment of a primary. */
 #include "backend/docker/body_internal.h"
 
-#include "backend/shown.h"
+#include "backend/files/host_view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ int agx_docker_body_envs(const struct agx_docker_frame *f, const struct agx_dock
 {
     int r;
 
-    if ((r = agx_shown_envs(p->binds, p->tool_envs, p->host_uid, p->host_gid, envs, err)) < 0 ||
+    if ((r = agx_host_view_envs(p->binds, p->tool_envs, p->host_uid, p->host_gid, envs, err)) < 0 ||
         (r = agx_pairs_merge(envs, &f->sandbox->spec.envs, err)) < 0 ||
         (r = set_env_groups(envs, p, err)) < 0)
         return r;

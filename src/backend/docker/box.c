@@ -7,8 +7,8 @@
  */
 #include "backend/docker/docker_internal.h"
 
-#include "backend/docker/after.h"
-#include "backend/docker/census.h"
+#include "backend/docker/post_start.h"
+#include "backend/docker/inventory.h"
 #include "backend/docker/compare.h"
 #include "backend/docker/engexec.h"
 #include "base/log.h"
@@ -53,7 +53,7 @@ static void on_inspected(struct agx_op *op, size_t tag, const struct agx_docker_
         (void)agx_error_set(&why, AGX_NOT_FOUND, "there is no sandbox '%s'", x->box->id);
         agx_docker_box_down(x->box, why);
     } else {
-        r = agx_docker_box_use(x->box, answer->json, &why);
+        r = agx_docker_box_usage(x->box, answer->json, &why);
         if (r == -AGX_NOT_FOUND && x->misses++ < AGX_DOCKER_REACH_TRIES)
             op->then = REACH_PAUSE;
         else if (r < 0)
@@ -68,9 +68,9 @@ static int enter_inspect(struct agx_op *op, struct agx_error **err)
     struct reach *x = reach_of(op);
     int r = agx_docker_ask(
         op,
-        &(struct agx_docker_question){ .request = { .method = "GET", .what = "look at a sandbox" },
-                                       .path = agx_docker_path("/containers/%s/json", x->name),
-                                       .answered = on_inspected },
+        &(struct agx_docker_query){ .request = { .method = "GET", .what = "look at a sandbox" },
+                                    .path = agx_docker_path("/containers/%s/json", x->name),
+                                    .answered = on_inspected },
         err);
 
     return agx_op_wait(op, r, REACH_DONE, err);
@@ -127,7 +127,7 @@ static void look_for(struct agx_docker_box *box)
 void agx_docker_box_reach(struct agx_docker_box *box)
 {
     if (box->state == AGX_DOCKER_BOX_DOWN && !box->docker->base.closing) {
-        agx_attend_expect(box->attend);
+        agx_init_client_expect(box->init_client);
         box->state = AGX_DOCKER_BOX_UNKNOWN;
     }
     if (box->state == AGX_DOCKER_BOX_UNKNOWN)
@@ -150,10 +150,10 @@ static void primary_ended(struct agx_docker_box *box)
     agx_docker_box_down(box, NULL);
     (void)agx_error_set(&error, AGX_UNAVAILABLE, "the main process of sandbox '%s' has ended",
                         box->id);
-    agx_docker_task_hear(box->task, error);
+    agx_docker_op_hear(box->task, error);
 }
 
-int agx_docker_box_use(struct agx_docker_box *box, const json_t *inspect, struct agx_error **err)
+int agx_docker_box_usage(struct agx_docker_box *box, const json_t *inspect, struct agx_error **err)
 {
     const json_t *config = json_object_get(inspect, "Config");
     const json_t *state = json_object_get(inspect, "State");
@@ -187,7 +187,7 @@ static void on_ready(void *user)
 {
     struct agx_docker_box *box = user;
 
-    agx_docker_task_hear(box->task, NULL);
+    agx_docker_op_hear(box->task, NULL);
 }
 
 static void on_ended(void *user, struct agx_error *error)
@@ -195,17 +195,17 @@ static void on_ended(void *user, struct agx_error *error)
     struct agx_docker_box *box = user;
 
     box->state = AGX_DOCKER_BOX_DOWN;
-    agx_docker_task_hear(box->task, error);
+    agx_docker_op_hear(box->task, error);
 }
 
 void agx_docker_box_down(struct agx_docker_box *box, struct agx_error *error)
 {
     agx_docker_channel_drop(box);
     box->state = AGX_DOCKER_BOX_DOWN;
-    agx_attend_down(box->attend, error);
+    agx_init_client_down(box->init_client, error);
 }
 
-static void on_attend_closed(void *user, struct agx_error *error)
+static void on_init_client_closed(void *user, struct agx_error *error)
 {
     agx_error_free(error);
     agx_docker_released(user);
@@ -213,8 +213,8 @@ static void on_attend_closed(void *user, struct agx_error *error)
 
 void agx_docker_box_close(struct agx_docker_box *box)
 {
-    if (box->attend)
-        agx_attend_close(AGX_TAKE_PTR(box->attend), on_attend_closed, box->docker);
+    if (box->init_client)
+        agx_init_client_close(AGX_TAKE_PTR(box->init_client), on_init_client_closed, box->docker);
 }
 
 /* The operations of it are gone, or have forgotten it. */
@@ -234,7 +234,7 @@ void agx_docker_box_drop(struct agx_docker_box *box)
         reach_of(box->reach)->box = NULL;
         agx_op_cancel(box->reach, AGX_CANCELLED);
     }
-    agx_docker_after_cancel(box);
+    agx_docker_post_start_cancel(box);
     agx_docker_box_down(box, NULL);
     (void)!agx_docker_engexec_purge(box->docker->state_dir, box->id, NULL); /* on failure a few
                                                                              * bytes stay */
@@ -251,7 +251,7 @@ int agx_docker_box_get(struct agx_docker *d, const char *sandbox_id,
                        struct agx_docker_box **ret_box, struct agx_error **err)
 {
     struct agx_docker_box *box = agx_docker_box_find(d, sandbox_id);
-    struct agx_attend_config c = {
+    struct agx_init_client_config c = {
         .backend = &d->base, .sandbox_id = sandbox_id, .ready = on_ready, .ended = on_ended
     };
     int r;
@@ -266,7 +266,7 @@ int agx_docker_box_get(struct agx_docker *d, const char *sandbox_id,
     if (r == 0)
         r = agx_map_put(&d->boxes, agx_str_from(sandbox_id), box, NULL);
     if (r == 0)
-        r = agx_attend_open(&c, &box->attend, err);
+        r = agx_init_client_open(&c, &box->init_client, err);
     if (r < 0) {
         (void)agx_map_remove(&d->boxes, agx_str_from(sandbox_id));
         free(box->id);

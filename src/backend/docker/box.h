@@ -2,12 +2,12 @@
 #ifndef AGX_BACKEND_DOCKER_BOX_H
 #define AGX_BACKEND_DOCKER_BOX_H
 
-#include "backend/attend.h"
+#include "backend/exec/init_client.h"
 #include "backend/docker/names.h"
-#include "backend/post_start.h"
+#include "backend/exec/post_start.h"
 
 struct agx_docker;
-struct agx_task;
+struct agx_sandbox_op;
 
 /*
  *     UNKNOWN --reach--> UP --init ended--> DOWN
@@ -22,14 +22,14 @@ struct agx_docker_box {
     struct agx_docker *docker;
     char *id;
     enum agx_docker_box_state state;
-    struct agx_attend *attend;
+    struct agx_init_client *init_client;
     bool held; /* UP: its init waited for us */
     pid_t pid; /* UP, where nobody but the engine tells of the end of its PID 1; else 0 */
     struct agx_op *reach;          /* looks for its init */
     struct agx_op *comparing;      /* UP: its mounts are compared; its init is taken after that */
     json_t *inspect;               /* ... and this is its primary, as the engine described it */
     struct agx_error *other;       /* something else was mounted, for the operation */
-    struct agx_task *task;         /* what is done to it, also what was given up; or NULL */
+    struct agx_sandbox_op *task;   /* what is done to it, also what was given up; or NULL */
     struct agx_post_starts afters; /* what its companions still have to do */
 };
 
@@ -44,8 +44,8 @@ void agx_docker_box_reach(struct agx_docker_box *box);
 void agx_docker_box_doubt(struct agx_docker_box *box);
 /* Its primary, as described by the engine. If it runs, its init is used; else its commands end.
  * -AGX_NOT_FOUND: its PID 1 is gone, but the engine has not noticed yet. */
-int agx_docker_box_use(struct agx_docker_box *box, const json_t *inspect,
-                       struct agx_error **err) AGX_MUST_CHECK;
+int agx_docker_box_usage(struct agx_docker_box *box, const json_t *inspect,
+                         struct agx_error **err) AGX_MUST_CHECK;
 /* Nothing of it runs: its commands end with `error` (taken; NULL: it was stopped). */
 void agx_docker_box_down(struct agx_docker_box *box, struct agx_error *error);
 /* Nothing of the sandbox is left: frees the box. */

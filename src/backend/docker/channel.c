@@ -1,7 +1,7 @@
 /* channel.c: connects the init client to a running primary, in the way that its label names. */
 #include "backend/docker/docker_internal.h"
 
-#include "backend/docker/attach.h"
+#include "backend/docker/api/attach.h"
 #include "backend/docker/body.h"
 #include "backend/docker/compare.h"
 #include "backend/docker/engexec.h"
@@ -32,9 +32,9 @@ static int take_pid1(struct agx_docker_box *box, const struct primary *p, struct
                              box->id);
     if (stat(path, &st) < 0)
         return agx_error_errno(err, errno, "look at '%s'", path);
-    return agx_attend_up_pid(
-        box->attend,
-        &(struct agx_attend_pid){
+    return agx_init_client_up_pid(
+        box->init_client,
+        &(struct agx_init_client_pid){
             .pid = p->pid, .container_id = p->id, .init_dev = st.st_dev, .init_ino = st.st_ino },
         err);
 }
@@ -58,11 +58,11 @@ static const char *key_of(const struct primary *p)
 static int take_streams(struct agx_docker_box *box, const struct primary *p, struct agx_error **err)
 {
     struct agx_initlink *link;
-    int r = agx_docker_attach_open(box->docker->engine, p->id, key_of(p), &agx_attend_link_ops,
-                                   box->attend, &link, err);
+    int r = agx_docker_attach_open(box->docker->engine, p->id, key_of(p), &agx_init_client_link_ops,
+                                   box->init_client, &link, err);
 
     if (r == 0)
-        agx_attend_up(box->attend, link);
+        agx_init_client_up(box->init_client, link);
     return r;
 }
 
@@ -75,10 +75,11 @@ static int take_engine(struct agx_docker_box *box, const struct primary *p, cons
                                                       .user = user,
                                                       .state_dir = box->docker->state_dir };
     struct agx_initlink *link;
-    int r = agx_docker_engexec_open(&config, &agx_attend_link_ops, box->attend, &link, err);
+    int r =
+        agx_docker_engexec_open(&config, &agx_init_client_link_ops, box->init_client, &link, err);
 
     if (r == 0)
-        agx_attend_up(box->attend, link);
+        agx_init_client_up(box->init_client, link);
     return r;
 }
 
@@ -94,7 +95,7 @@ static int take_init(struct agx_docker_box *box, const struct primary *p,
                      const struct agx_docker_tag *tag, struct agx_error **err)
 {
     box->held = tag->held;
-    agx_attend_set_go(box->attend, tag->held);
+    agx_init_client_set_go(box->init_client, tag->held);
     box->pid = tag->control == AGX_DOCKER_CONTROL_PIDFD ? 0 : p->pid;
     if (tag->control == AGX_DOCKER_CONTROL_PIDFD)
         return take_pid1(box, p, err);
@@ -128,7 +129,7 @@ static void look_again(struct agx_docker_box *box)
 }
 
 /* Takes the error. The operation that brings it up is told, and waiting calls. */
-static void fail(struct agx_docker_box *box, struct agx_error *error)
+static void channel_fail(struct agx_docker_box *box, struct agx_error *error)
 {
     agx_error_free(box->other);
     box->other = box->task ? agx_error_dup(error) : NULL;
@@ -153,13 +154,14 @@ static void on_compared(struct agx_docker_box *box, enum agx_docker_compared res
         agx_error_free(error);
         look_again(box);
     } else if (result == AGX_DOCKER_COMPARED_FAILED) {
-        fail(box, error);
+        channel_fail(box, error);
     }
-    agx_docker_task_hear(box->task, NULL);
+    agx_docker_op_hear(box->task, NULL);
 }
 
-static int compare(struct agx_docker_box *box, const json_t *inspect, const struct primary *p,
-                   const struct agx_docker_tag *tag, struct agx_error **err)
+static int channel_compare(struct agx_docker_box *box, const json_t *inspect,
+                           const struct primary *p, const struct agx_docker_tag *tag,
+                           struct agx_error **err)
 {
     const json_t *host = json_object_get(inspect, "HostConfig");
     const struct agx_docker_compare_params params = {
@@ -173,7 +175,7 @@ static int compare(struct agx_docker_box *box, const json_t *inspect, const stru
     box->inspect = json_deep_copy(inspect);
     if (!box->inspect)
         return agx_error_no_memory(err);
-    agx_attend_expect(box->attend);
+    agx_init_client_expect(box->init_client);
     box->pid = 0; /* the comparison itself notices that it is gone */
     return agx_docker_compare_start(box, &params, on_compared, &box->comparing, err);
 }
@@ -183,7 +185,7 @@ int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
 {
     const struct primary p = primary_of(inspect);
     const char *cwd = json_string_value(json_object_get(p.config, "WorkingDir"));
-    int r = agx_attend_set_defaults(box->attend, tag->exec_user, agx_text(cwd), err);
+    int r = agx_init_client_set_defaults(box->init_client, tag->exec_user, agx_text(cwd), err);
 
     if (r < 0)
         return r;
@@ -191,7 +193,7 @@ int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,
         return agx_error_set(err, AGX_NOT_FOUND, "container of sandbox '%s' has no process",
                              box->id);
     agx_docker_channel_drop(box);
-    r = tag->held ? compare(box, inspect, &p, tag, err) : take_init(box, &p, tag, err);
+    r = tag->held ? channel_compare(box, inspect, &p, tag, err) : take_init(box, &p, tag, err);
     if (r == 0)
         box->state = AGX_DOCKER_BOX_UP;
     return r;

@@ -72,7 +72,7 @@ static uint64_t now_ms(const struct compare *x)
 }
 
 /* Takes the error. */
-static void after_look(struct compare *x, struct agx_error *error)
+static void post_start_look(struct compare *x, struct agx_error *error)
 {
     struct agx_op *op = &x->op;
     const enum agx_code code = error ? error->code : AGX_OK;
@@ -114,7 +114,7 @@ static void job_done(struct agx_job *job, struct agx_error *error)
     if (j->notes || !x->box)
         agx_op_fail(&x->op, &error);
     else
-        after_look(x, error);
+        post_start_look(x, error);
     agx_op_arrive(&x->op);
 }
 
@@ -203,7 +203,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
 {
     int r = agx_docker_ask(
         op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "POST", .what = "stop container" },
             .path = agx_docker_path("/containers/%s/stop?t=1", compare_of(op)->container),
             .answered = on_stopped },
@@ -233,7 +233,7 @@ static void cancel_compare(struct agx_op *op)
 }
 
 /* Takes the error. */
-static void tell(struct compare *x, struct agx_error *error)
+static void compare_tell(struct compare *x, struct agx_error *error)
 {
     if (x->other) {
         agx_error_free(error);
@@ -251,7 +251,7 @@ static void compare_ended(struct agx_op *op, struct agx_error *error)
     struct compare *x = compare_of(op);
 
     if (x->box && !x->box->docker->base.closing)
-        tell(x, error);
+        compare_tell(x, error);
     else
         agx_error_free(error);
     if (x->job)

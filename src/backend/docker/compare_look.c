@@ -1,7 +1,7 @@
 /* compare_look.c: compares through /proc/PID/root of a container, and its record. */
 #include "backend/docker/compare_look.h"
 
-#include "backend/attend.h"
+#include "backend/exec/init_client.h"
 #include "backend/docker/body.h"
 #include "backend/docker/compare.h"
 #include "base/fd.h"
@@ -136,7 +136,7 @@ void agx_docker_compare_purge(const char *state_dir, const char *sandbox_id)
  * init, its root is complete. */
 static int hold_init(const struct agx_docker_looked *x, struct agx_error **err)
 {
-    struct agx_attend_pid want = { .pid = x->pid, .container_id = x->container };
+    struct agx_init_client_pid want = { .pid = x->pid, .container_id = x->container };
     struct agx_error *error = NULL;
     struct stat st;
     char path[64];
@@ -150,7 +150,7 @@ static int hold_init(const struct agx_docker_looked *x, struct agx_error **err)
         return agx_error_set(err, AGX_PERMISSION_DENIED, "look at the root of process %d",
                              (int)x->pid);
     }
-    fd = agx_attend_pidfd(&want, &error);
+    fd = agx_init_client_pidfd(&want, &error);
     if (fd >= 0)
         return fd;
     if (fd == -AGX_FAILED_PRECONDITION) {

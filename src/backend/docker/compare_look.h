@@ -2,8 +2,8 @@
 #ifndef AGX_BACKEND_DOCKER_COMPARE_LOOK_H
 #define AGX_BACKEND_DOCKER_COMPARE_LOOK_H
 
-#include "backend/binds.h"
-#include "backend/native/proc.h"
+#include "backend/files/binds.h"
+#include "backend/proc.h"
 
 /* A primary and its expected mounts. */
 struct agx_docker_looked {

@@ -42,7 +42,7 @@ static int ask_stat(struct agx_docker_up *up, const char *path, size_t hops, str
 {
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "HEAD", .what = "look at the target of a copy" },
             .path = agx_docker_path("/containers/%s/archive?path=%s", up->parts[0].id, path),
             .answered = on_stat,
@@ -84,7 +84,7 @@ int agx_docker_up_enter_stat(struct agx_op *op, struct agx_error **err)
     int r = 0;
 
     if (up->copy == up->task.sandbox.spec.copies_len) {
-        if (up->shown.files.len > 0)
+        if (up->host_view.files.len > 0)
             r = agx_docker_up_give_files(up, err);
         return agx_op_wait(op, r, UP_START, err);
     }
@@ -142,7 +142,7 @@ int agx_docker_up_enter_upload(struct agx_op *op, struct agx_error **err)
     if (r == 0)
         r = agx_docker_ask(
             op,
-            &(struct agx_docker_question){
+            &(struct agx_docker_query){
                 .request = { .method = "PUT",
                              .what = "unpack",
                              .deadline_ms = AGX_DOCKER_COPY_MS,

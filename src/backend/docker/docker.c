@@ -1,14 +1,14 @@
 /*
  * docker.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (operations, attends, the fence) counts in
- * `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, init clients, the firewall)
+ * counts in `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/docker/docker_internal.h"
 
-#include "backend/docker/after.h"
-#include "backend/docker/guard.h"
-#include "backend/docker/ready.h"
+#include "backend/docker/post_start.h"
+#include "backend/docker/egress_watch.h"
+#include "backend/docker/spare_networks.h"
 #include "backend/owner.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -24,13 +24,13 @@ static void on_events_up(void *user)
 {
     struct agx_docker *d = user;
 
-    agx_docker_fence_sync(d);
-    if (!d->fence)
-        agx_docker_ready_begin(d);
+    agx_docker_firewall_sync(d);
+    if (!d->firewall)
+        agx_docker_spare_networks_begin(d);
     agx_docker_info_ask(d);
-    if (!d->afters_restored)
-        agx_docker_after_restore(d);
-    d->afters_restored = true;
+    if (!d->post_starts_restored)
+        agx_docker_post_start_restore(d);
+    d->post_starts_restored = true;
     if (d->was_away && d->base.news)
         d->base.news(d->base.news_user, NULL);
     d->was_away = false;
@@ -59,7 +59,7 @@ static void on_event(void *user, const struct agx_docker_event *ev)
 
 static const struct agx_docker_events_ops events_ops = { on_events_up, on_events_down, on_event };
 
-/* ---- commands: the attend of their sandbox ---- */
+/* ---- commands: the init client of their sandbox ---- */
 
 /* Its box, whose init is known or being looked for. */
 static int reached(struct agx_backend *b, const char *sandbox_id, struct agx_docker_box **ret_box,
@@ -79,7 +79,8 @@ static int docker_exec_start(struct agx_backend *b, const struct agx_backend_exe
     struct agx_docker_box *box;
     int r = reached(b, q->sandbox->id, &box, err);
 
-    return r < 0 ? r : agx_attend_exec(box->attend, q, adopt, hooks, user, ret_op, err);
+    return r < 0 ? r
+                 : agx_init_client_exec_start(box->init_client, q, adopt, hooks, user, ret_op, err);
 }
 
 static int docker_exec_kill(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -89,7 +90,9 @@ static int docker_exec_kill(struct agx_backend *b, const char *sandbox_id, const
     struct agx_docker_box *box;
     int r = reached(b, sandbox_id, &box, err);
 
-    return r < 0 ? r : agx_attend_kill(box->attend, exec_id, grace_ms, gone, user, ret_op, err);
+    return r < 0
+               ? r
+               : agx_init_client_kill(box->init_client, exec_id, grace_ms, gone, user, ret_op, err);
 }
 
 static int docker_exec_write(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -99,7 +102,9 @@ static int docker_exec_write(struct agx_backend *b, const char *sandbox_id, cons
     struct agx_docker_box *box;
     int r = reached(b, sandbox_id, &box, err);
 
-    return r < 0 ? r : agx_attend_write(box->attend, exec_id, data, eof, taken, user, ret_op, err);
+    return r < 0 ? r
+                 : agx_init_client_write(box->init_client, exec_id, data, eof, taken, user, ret_op,
+                                         err);
 }
 
 /* Where no init is known, none remembers the exec, or the next one is told. */
@@ -108,7 +113,7 @@ static int docker_forget_exec(struct agx_backend *b, const char *sandbox_id, con
 {
     const struct agx_docker_box *box = agx_docker_box_find(agx_docker_of(b), sandbox_id);
 
-    return box ? agx_attend_forget(box->attend, exec_id, err) : 0;
+    return box ? agx_init_client_forget(box->init_client, exec_id, err) : 0;
 }
 
 /* ---- close ---- */
@@ -120,7 +125,7 @@ static void docker_free(struct agx_docker *d)
     for (size_t at = 0; agx_map_next(&d->boxes, &at, NULL, &value);)
         agx_docker_box_free(value);
     agx_map_done(&d->boxes);
-    agx_shown_host_done(&d->host);
+    agx_host_view_host_done(&d->host);
     free(d->init_path);
     free(d->state_dir);
     free(d);
@@ -171,14 +176,14 @@ static void docker_close(struct agx_backend *b, agx_done_fn closed, void *user)
     d->events = agx_docker_events_close(d->events);
     d->puller = agx_docker_puller_close(d->puller);
     d->engine = agx_docker_engine_close(d->engine);
-    agx_docker_guard_stop_all(d);
+    agx_docker_egress_watch_stop_all(d);
     if (d->resolver) {
         d->n_open++;
         agx_resolver_close(d->resolver, on_part_closed, d);
     }
-    if (d->fence) {
+    if (d->firewall) {
         d->n_open++;
-        agx_fence_close(d->fence, on_part_closed, d);
+        agx_firewall_close(d->firewall, on_part_closed, d);
     }
     close_pool(d, d->host.pool);
     close_pool(d, d->copies_pool);
@@ -198,13 +203,13 @@ static void op_gone(struct agx_op_group *g)
 
 static const struct agx_backend_ops docker_ops = {
     .name = "docker",
-    .start = agx_docker_task_start,
+    .start = agx_docker_op_start,
     .look = agx_docker_look,
     .exec_start = docker_exec_start,
     .exec_kill = docker_exec_kill,
     .exec_write = docker_exec_write,
     .forget_exec = docker_forget_exec,
-    .use = agx_docker_use,
+    .use = agx_docker_usage,
     .check = agx_docker_check,
     .close = docker_close,
 };
@@ -232,22 +237,22 @@ static void choose_control(struct agx_docker *d, enum agx_docker_control want, b
 
 /* For example, another firewall was reloaded. What could not be restored is tried again
  * automatically. */
-static void on_fence_restored(void *user, struct agx_error *error)
+static void on_firewall_restored(void *user, struct agx_error *error)
 {
     (void)user;
     if (error)
-        AGX_LOG(AGX_LOG_DEBUG, "docker.fence_lost", AGX_F_ERR(error));
+        AGX_LOG(AGX_LOG_DEBUG, "docker.firewall_lost", AGX_F_ERR(error));
     else
-        AGX_LOG(AGX_LOG_DEBUG, "docker.fence_restored");
+        AGX_LOG(AGX_LOG_DEBUG, "docker.firewall_restored");
     agx_error_free(error);
 }
 
-static int open_fence(struct agx_docker *d, const struct agx_docker_config *c, bool local,
-                      struct agx_error **err)
+static int open_firewall(struct agx_docker *d, const struct agx_docker_config *c, bool local,
+                         struct agx_error **err)
 {
-    const struct agx_fence_config fence = { .instance = d->instance,
-                                            .lan_blocked = c->common.lan_blocked,
-                                            .restored = on_fence_restored };
+    const struct agx_firewall_config firewall = { .instance = d->instance,
+                                                  .lan_blocked = c->common.lan_blocked,
+                                                  .restored = on_firewall_restored };
     int r;
 
     if (c->isolation == AGX_DOCKER_ISOLATION_OFF)
@@ -255,14 +260,14 @@ static int open_fence(struct agx_docker *d, const struct agx_docker_config *c, b
     d->cannot_isolate = !local;
     if (!local)
         return 0; /* sandboxes without a network need no rules; others are refused */
-    r = agx_fence_allowed(err);
+    r = agx_firewall_allowed(err);
     if (r == 0)
-        r = agx_fence_open(d->base.loop, &fence, &d->fence, err);
+        r = agx_firewall_open(d->base.loop, &firewall, &d->firewall, err);
     return r < 0 ? r : agx_resolver_open(d->base.loop, NULL, &d->resolver, err);
 }
 
 static int open_engine(struct agx_docker *d, const struct agx_docker_config *c,
-                       const struct agx_docker_where *where, struct agx_error **err)
+                       const struct agx_engine_endpoint *endpoint, struct agx_error **err)
 {
     struct agx_docker_engine_config engine = AGX_DOCKER_ENGINE_CONFIG_INIT;
     struct agx_docker_puller_config puller = AGX_DOCKER_PULLER_CONFIG_INIT;
@@ -270,7 +275,7 @@ static int open_engine(struct agx_docker *d, const struct agx_docker_config *c,
     char label[sizeof(AGX_DOCKER_LABEL_INSTANCE) + 1 + AGX_UUID_TEXT_SIZE];
     int r;
 
-    engine.where = where;
+    engine.endpoint = endpoint;
     if (c->env.api_version && *c->env.api_version)
         engine.api_version = c->env.api_version;
     puller.env = &c->env;
@@ -312,7 +317,7 @@ static int open_host(struct agx_docker *d, const struct agx_docker_config *c,
                                             AGX_DOCKER_POOL_QUEUE };
     int r;
 
-    r = agx_shown_host_init(&d->host, &c->common.tools, c->common.sources, err);
+    r = agx_host_view_host_init(&d->host, &c->common.tools, c->common.sources, err);
     if (r == 0)
         r = agx_pool_open(d->base.loop, &host, &d->host.pool, err);
     if (r == 0)
@@ -322,23 +327,23 @@ static int open_host(struct agx_docker *d, const struct agx_docker_config *c,
 
 static int open_all(struct agx_docker *d, const struct agx_docker_config *c, struct agx_error **err)
 {
-    _cleanup_(agx_docker_where_done) struct agx_docker_where where = { 0 };
+    _cleanup_(agx_engine_endpoint_done) struct agx_engine_endpoint endpoint = { 0 };
     struct agx_siphash_key seed;
     int r;
 
     if ((r = agx_random_bytes(&seed, sizeof(seed), err)) < 0 ||
-        (r = agx_docker_where_find(c->target, &c->env, &where, err)) < 0)
+        (r = agx_engine_endpoint_find(c->target, &c->env, &endpoint, err)) < 0)
         return r;
     agx_map_init(&d->boxes, seed);
-    agx_map_init(&d->guards, seed);
-    choose_control(d, c->control, where.is_local);
+    agx_map_init(&d->egress_watches, seed);
+    choose_control(d, c->control, endpoint.is_local);
     if ((r = agx_text_set(&d->init_path, c->init_path, err)) < 0 ||
         (r = agx_text_set(&d->state_dir, c->state_dir, err)) < 0 ||
         (r = agx_owner_read(c->state_dir, d->instance, err)) < 0 ||
         (r = open_pool(d, c, err)) < 0 || (r = open_host(d, c, err)) < 0 ||
-        (r = open_fence(d, c, where.is_local, err)) < 0)
+        (r = open_firewall(d, c, endpoint.is_local, err)) < 0)
         return r;
-    return open_engine(d, c, &where, err);
+    return open_engine(d, c, &endpoint, err);
 }
 
 int agx_backend_docker_open(struct agx_loop *l, const struct agx_docker_config *c,

@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 #include "backend/config.h"
 #include "backend/docker/control.h"
-#include "backend/docker/where.h"
+#include "backend/docker/api/engine_endpoint.h"
 #include "base/limits.h"
 
 enum agx_docker_isolation {

@@ -148,7 +148,7 @@ static void on_watch(uv_timer_t *t)
 /* ---- what is asked ---- */
 
 /* Known to us, or recorded by an earlier daemon. */
-static struct agx_engexec_cmd *find(struct agx_engexec *x, struct agx_str id)
+static struct agx_engexec_cmd *engexec_find(struct agx_engexec *x, struct agx_str id)
 {
     struct agx_engexec_cmd *c = agx_map_get(&x->cmds, id);
     char *exec;
@@ -225,7 +225,7 @@ static int engexec_send(struct agx_initlink *base, const struct agx_init_msg *m,
         on_forget(x, m->id);
         return 0;
     }
-    c = find(x, m->id);
+    c = engexec_find(x, m->id);
     if (!c)
         c = agx_engexec_cmd_new(x, m->id);
     if (!c)
@@ -257,7 +257,7 @@ static void engexec_free(struct agx_engexec *x)
     free(x);
 }
 
-static void released(struct agx_engexec *x)
+static void engexec_released(struct agx_engexec *x)
 {
     if (--x->n_open > 0)
         return;
@@ -268,12 +268,12 @@ static void released(struct agx_engexec *x)
 
 static void on_soon_closed(uv_handle_t *h)
 {
-    released(container_of((uv_timer_t *)h, struct agx_engexec, soon));
+    engexec_released(container_of((uv_timer_t *)h, struct agx_engexec, soon));
 }
 
 static void on_watch_closed(uv_handle_t *h)
 {
-    released(container_of((uv_timer_t *)h, struct agx_engexec, watch));
+    engexec_released(container_of((uv_timer_t *)h, struct agx_engexec, watch));
 }
 
 static void engexec_close(struct agx_initlink *base, agx_done_fn closed, void *user)

@@ -1,6 +1,7 @@
 /*
  * engexec.h: runs commands in a container without our init, by the engine's exec API. It is a link
- * that answers as an init would (codec/initproto.h), so backend/attend.h sees no difference.
+ * that answers as an init would (codec/initproto.h), so backend/exec/init_client.h sees no
+ * difference.
  *
  * docs/design/docker.md lists what is weaker than with init: the image needs sh, grep and sleep; a
  * process that clears its environment is no longer part of its command; output is lost while no
@@ -9,8 +10,8 @@
 #ifndef AGX_BACKEND_DOCKER_ENGEXEC_H
 #define AGX_BACKEND_DOCKER_ENGEXEC_H
 
-#include "backend/docker/engine.h"
-#include "backend/initlink.h"
+#include "backend/docker/api/engine.h"
+#include "backend/exec/initlink.h"
 
 /* Strings are copied. */
 struct agx_docker_engexec_config {

@@ -31,7 +31,7 @@ static const char kill_script[] =
     "left=$((left - 1)); sleep 0.1 || sleep 1; done 2>/dev/null\n";
 
 /* A string that is not UTF-8 is an error: JSON cannot carry it. */
-static int push(json_t *list, const char *word)
+static int engexec_body_push(json_t *list, const char *word)
 {
     return json_array_append_new(list, json_string(word));
 }
@@ -42,7 +42,7 @@ static int push_list(json_t *to, struct agx_init_list from)
     int bad = 0;
 
     while ((word = agx_init_list_next(&from)))
-        bad |= push(to, word);
+        bad |= engexec_body_push(to, word);
     return bad;
 }
 

@@ -3,7 +3,7 @@
 #define AGX_BACKEND_DOCKER_ENGEXEC_INTERNAL_H
 
 #include "backend/docker/engexec.h"
-#include "backend/docker/hijack.h"
+#include "backend/docker/api/hijack.h"
 #include "base/buf.h"
 #include "base/map.h"
 

@@ -1,7 +1,7 @@
 /* image.c: the few fields of an image's description that we use. */
 #include "backend/docker/image.h"
 
-#include "core/member.h"
+#include "core/json_optional.h"
 
 #include "base/banned.h"
 
@@ -23,7 +23,7 @@ void agx_docker_image_done(struct agx_docker_image *i)
     agx_docker_image_init(i);
 }
 
-static int parse(struct agx_docker_image *i, const json_t *inspect, struct agx_error **err)
+static int image_parse(struct agx_docker_image *i, const json_t *inspect, struct agx_error **err)
 {
     json_t *config = NULL;
     struct agx_str id;
@@ -37,12 +37,12 @@ static int parse(struct agx_docker_image *i, const json_t *inspect, struct agx_e
     if (!agx_json_has(inspect, "Config"))
         return 0; /* an image that only has files */
     if ((r = agx_json_get_object(inspect, "Config", &config, err)) < 0 ||
-        (r = agx_member_text(config, "User", &i->user, err)) < 0 ||
-        (r = agx_member_text(config, "WorkingDir", &i->workdir, err)) < 0 ||
-        (r = agx_member_words(config, "Env", &i->env, err)) < 0 ||
-        (r = agx_member_words(config, "Entrypoint", &i->entrypoint, err)) < 0)
+        (r = agx_json_optional_text(config, "User", &i->user, err)) < 0 ||
+        (r = agx_json_optional_text(config, "WorkingDir", &i->workdir, err)) < 0 ||
+        (r = agx_json_optional_words(config, "Env", &i->env, err)) < 0 ||
+        (r = agx_json_optional_words(config, "Entrypoint", &i->entrypoint, err)) < 0)
         return r;
-    return agx_member_words(config, "Cmd", &i->command, err);
+    return agx_json_optional_words(config, "Cmd", &i->command, err);
 }
 
 int agx_docker_image_parse(struct agx_docker_image *i, const json_t *inspect,
@@ -51,7 +51,7 @@ int agx_docker_image_parse(struct agx_docker_image *i, const json_t *inspect,
     int r;
 
     agx_docker_image_init(i);
-    r = parse(i, inspect, err);
+    r = image_parse(i, inspect, err);
     if (r == 0)
         return 0;
     agx_docker_image_done(i);

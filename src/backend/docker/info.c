@@ -54,9 +54,9 @@ static int enter_ask(struct agx_op *op, struct agx_error **err)
 {
     int r = agx_docker_ask(
         op,
-        &(struct agx_docker_question){ .request = { .method = "GET", .what = "ask the engine" },
-                                       .path = agx_docker_path("/info"),
-                                       .answered = on_info },
+        &(struct agx_docker_query){ .request = { .method = "GET", .what = "ask the engine" },
+                                    .path = agx_docker_path("/info"),
+                                    .answered = on_info },
         err);
 
     return agx_op_wait(op, r, INFO_DONE, err);
@@ -89,7 +89,7 @@ void agx_docker_info_ask(struct agx_docker *d)
 
 /* ---- what follows from it ---- */
 
-static int refuse(struct agx_error **err, const char *field, const char *why)
+static int info_refuse(struct agx_error **err, const char *field, const char *why)
 {
     return agx_error_set(err, AGX_FAILED_PRECONDITION, "%s: %s", field, why);
 }
@@ -121,9 +121,10 @@ int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec
 {
     if (!d->cannot_isolate || spec->network == AGX_NETWORK_NONE)
         return 0;
-    return refuse(err, "network",
-                  "the engine is on another machine, where sandboxes cannot be isolated from here; "
-                  "network 'none' needs no isolation, and 'docker.isolation: off' does without");
+    return info_refuse(
+        err, "network",
+        "the engine is on another machine, where sandboxes cannot be isolated from here; "
+        "network 'none' needs no isolation, and 'docker.isolation: off' does without");
 }
 
 /* Init forbids setuid bits where there is one that may: under no_new_privs. */
@@ -153,17 +154,17 @@ int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     int r;
 
     if (spec->network == AGX_NETWORK_NONE && spec->companions_len > 0)
-        return refuse(err, "companion_containers", "a sandbox with network 'none' has none");
+        return info_refuse(err, "companion_containers", "a sandbox with network 'none' has none");
     if (spec->network == AGX_NETWORK_NONE && spec->ports_len > 0)
-        return refuse(err, "ports", "a sandbox with network 'none' has none");
+        return info_refuse(err, "ports", "a sandbox with network 'none' has none");
     r = agx_docker_check_isolation(d, spec, err);
     if (r < 0)
         return r;
-    if (spec->network == AGX_NETWORK_EGRESS && !d->fence)
-        return refuse(err, "network", "a list needs isolation (docker.isolation)");
+    if (spec->network == AGX_NETWORK_EGRESS && !d->firewall)
+        return info_refuse(err, "network", "a list needs isolation (docker.isolation)");
     if (spec->gpus && !has_gpus(d))
-        return refuse(err, "gpus",
-                      "the engine has no 'nvidia' runtime and the host no such device");
+        return info_refuse(err, "gpus",
+                           "the engine has no 'nvidia' runtime and the host no such device");
     r = check_disk(d, &spec->limits, err);
     for (size_t i = 0; r == 0 && i < spec->companions_len; i++)
         r = check_disk(d, &spec->companions[i].limits, err);

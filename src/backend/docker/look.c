@@ -6,9 +6,9 @@
  * A list does not say why a container stopped, so stopped ones are inspected one by one. Of a
  * sandbox with more than one network, the unused ones are removed.
  */
-#include "backend/docker/census.h"
-#include "backend/docker/twins.h"
-#include "backend/question.h"
+#include "backend/docker/inventory.h"
+#include "backend/docker/dup_networks.h"
+#include "backend/query_op.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -16,14 +16,14 @@
 enum { LOOK_DONE = AGX_OP_DONE, LOOK_LIST, LOOK_OOM };
 
 struct look {
-    struct agx_question question;
+    struct agx_query_op query;
     agx_backend_seen_fn seen;
-    struct agx_docker_census found;
+    struct agx_docker_inventory found;
 };
 
 static struct look *look_of(struct agx_op *op)
 {
-    return container_of(op, struct look, question.op);
+    return container_of(op, struct look, query.op);
 }
 
 static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
@@ -31,13 +31,14 @@ static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_ans
 {
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&look_of(op)->found, agx_docker_by(op), answer->json, &error);
+        (void)!agx_docker_inventory_add(&look_of(op)->found, agx_docker_by(op), answer->json,
+                                        &error);
     agx_op_fail(op, &error);
 }
 
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
-    int r = agx_docker_census_ask(op, look_of(op)->question.sandbox_id, true, on_listed, err);
+    int r = agx_docker_inventory_ask(op, look_of(op)->query.sandbox_id, true, on_listed, err);
 
     return agx_op_wait(op, r, LOOK_OOM, err);
 }
@@ -73,7 +74,7 @@ static int enter_oom(struct agx_op *op, struct agx_error **err)
             continue;
         n++;
         r = agx_docker_ask(op,
-                           &(struct agx_docker_question){
+                           &(struct agx_docker_query){
                                .request = { .method = "GET", .what = "look at a container" },
                                .path = agx_docker_path("/containers/%s/json", f->id),
                                .answered = on_inspected,
@@ -117,7 +118,7 @@ static void tell_one(const struct look *x, const char *id, const struct agx_dock
         else
             seen.primary = f[i].seen;
         if (f[i].held && f[i].seen == AGX_SEEN_RUNNING)
-            let_go(agx_docker_by(&x->question.op), id);
+            let_go(agx_docker_by(&x->query.op), id);
         if (f[i].component != AGX_DOCKER_COMPANION)
             continue;
         companions[f[i].companion] = (uint8_t)f[i].seen;
@@ -125,23 +126,23 @@ static void tell_one(const struct look *x, const char *id, const struct agx_dock
     }
     seen.remains = seen.remains && seen.primary == AGX_SEEN_MISSING;
     seen.companions = companions;
-    x->seen(x->question.user, &seen);
+    x->seen(x->query.user, &seen);
     if (networks > 1)
-        (void)agx_docker_twins_remove(agx_docker_by(&x->question.op), id, NULL, NULL, NULL);
+        (void)agx_docker_dup_networks_remove(agx_docker_by(&x->query.op), id, NULL, NULL, NULL);
 }
 
-static void tell(struct look *x)
+static void look_tell(struct look *x)
 {
     struct agx_docker_found *f = x->found.items;
     const size_t len = x->found.len;
 
-    if (x->question.sandbox_id) {
-        tell_one(x, x->question.sandbox_id, f, len);
+    if (x->query.sandbox_id) {
+        tell_one(x, x->query.sandbox_id, f, len);
         return;
     }
     if (len > 0)
         qsort(f, len, sizeof(*f), by_sandbox);
-    for (size_t i = 0, n; i < len && agx_question_is_heard(&x->question); i += n) {
+    for (size_t i = 0, n; i < len && agx_query_op_is_heard(&x->query); i += n) {
         for (n = 1; i + n < len && by_sandbox(&f[i], &f[i + n]) == 0;)
             n++;
         tell_one(x, f[i].sandbox_id, &f[i], n);
@@ -152,10 +153,10 @@ static void look_ended(struct agx_op *op, struct agx_error *error)
 {
     struct look *x = look_of(op);
 
-    if (!error && agx_question_is_heard(&x->question))
-        tell(x);
-    agx_question_end(&x->question, error);
-    agx_docker_census_done(&x->found);
+    if (!error && agx_query_op_is_heard(&x->query))
+        look_tell(x);
+    agx_query_op_end(&x->query, error);
+    agx_docker_inventory_done(&x->found);
     free(x);
 }
 
@@ -178,13 +179,13 @@ int agx_docker_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
                     struct agx_error **err)
 {
     struct look *x = agx_new(struct look);
-    int r = agx_question_init(&x->question, b, sandbox_id, done, user, err);
+    int r = agx_query_op_init(&x->query, b, sandbox_id, done, user, err);
 
     if (r < 0) {
         free(x);
         return r;
     }
     x->seen = seen;
-    agx_question_start(&x->question, &look_kind, &agx_docker_of(b)->operations, ret_op);
+    agx_query_op_start(&x->query, &look_kind, &agx_docker_of(b)->operations, ret_op);
     return 0;
 }

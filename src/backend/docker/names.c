@@ -141,7 +141,7 @@ void agx_docker_names_done(struct agx_docker_names *n)
 
 /* ---- labels ---- */
 
-static int put(json_t *labels, const char *prefix, const char *key, const char *value)
+static int names_put(json_t *labels, const char *prefix, const char *key, const char *value)
 {
     _cleanup_free_ char *whole = print("%s%s", prefix, key);
 
@@ -152,22 +152,22 @@ static int put_ours(json_t *labels, const struct agx_docker_maker *m,
                     const struct agx_docker_tag *tag)
 {
     char place[24];
-    int bad = put(labels, "", AGX_DOCKER_LABEL_INSTANCE, m->instance);
+    int bad = names_put(labels, "", AGX_DOCKER_LABEL_INSTANCE, m->instance);
 
-    bad |= put(labels, "", AGX_DOCKER_LABEL_SANDBOX, tag->sandbox_id);
-    bad |= put(labels, "", LABEL_COMPONENT, components[tag->component]);
+    bad |= names_put(labels, "", AGX_DOCKER_LABEL_SANDBOX, tag->sandbox_id);
+    bad |= names_put(labels, "", LABEL_COMPONENT, components[tag->component]);
     if (tag->component == AGX_DOCKER_COMPANION) {
         (void)snprintf(place, sizeof(place), "%zu", tag->companion);
-        bad |= put(labels, "", LABEL_COMPANION_INDEX, place);
+        bad |= names_put(labels, "", LABEL_COMPANION_INDEX, place);
     }
     if (tag->egress)
-        bad |= put(labels, "", LABEL_EGRESS, tag->egress);
+        bad |= names_put(labels, "", LABEL_EGRESS, tag->egress);
     if (tag->component == AGX_DOCKER_PRIMARY) {
-        bad |= put(labels, "", LABEL_EXEC_USER, tag->exec_user);
-        bad |= put(labels, "", LABEL_CONTROL, agx_docker_control_name(tag->control));
+        bad |= names_put(labels, "", LABEL_EXEC_USER, tag->exec_user);
+        bad |= names_put(labels, "", LABEL_CONTROL, agx_docker_control_name(tag->control));
         (void)snprintf(place, sizeof(place), "%" PRIu32, tag->owner);
         if (tag->held)
-            bad |= put(labels, "", LABEL_OWNER, place);
+            bad |= names_put(labels, "", LABEL_OWNER, place);
     }
     return bad;
 }
@@ -175,12 +175,12 @@ static int put_ours(json_t *labels, const struct agx_docker_maker *m,
 static int put_peers(json_t *labels, const struct agx_docker_tag *tag)
 {
     bool companion = tag->component == AGX_DOCKER_COMPANION;
-    int bad = put(labels, PEER_PREFIX, "sandbox-id", tag->sandbox_id);
+    int bad = names_put(labels, PEER_PREFIX, "sandbox-id", tag->sandbox_id);
 
     /* Its networks have the same label as its primaries. */
-    bad |= put(labels, PEER_PREFIX, "component", companion ? "companion" : "primary");
+    bad |= names_put(labels, PEER_PREFIX, "component", companion ? "companion" : "primary");
     if (!companion)
-        bad |= put(labels, PEER_PREFIX, "profile", "default");
+        bad |= names_put(labels, PEER_PREFIX, "profile", "default");
     return bad;
 }
 
@@ -195,14 +195,15 @@ int agx_docker_labels_new(const struct agx_docker_maker *m, const struct agx_doc
     if (tag->component == AGX_DOCKER_COMPANION) {
         const char *name = agx_text(spec->companions[tag->companion].name);
 
-        bad |= put(labels, "", LABEL_COMPANION, name);
+        bad |= names_put(labels, "", LABEL_COMPANION, name);
         if (m->compat)
-            bad |= put(labels, PEER_PREFIX, "companion-container-name", name);
+            bad |= names_put(labels, PEER_PREFIX, "companion-container-name", name);
     }
     for (size_t i = 0; i < spec->labels.len; i++) {
         const struct agx_pair *p = &spec->labels.items[i];
 
-        bad |= put(labels, m->compat ? PEER_PREFIX "user." : PREFIX "user.", p->key, p->value);
+        bad |=
+            names_put(labels, m->compat ? PEER_PREFIX "user." : PREFIX "user.", p->key, p->value);
     }
     if (bad)
         return agx_error_no_memory(err);
@@ -212,13 +213,13 @@ int agx_docker_labels_new(const struct agx_docker_maker *m, const struct agx_doc
 
 /* ---- reading ---- */
 
-static const char *get(const json_t *labels, const char *key)
+static const char *names_get(const json_t *labels, const char *key)
 {
     return agx_text(json_string_value(json_object_get(labels, key)));
 }
 
 /* The index of a word in a list; `len`: not found. */
-static size_t find(const char *const *words, size_t len, const char *word)
+static size_t names_find(const char *const *words, size_t len, const char *word)
 {
     size_t i = 0;
 
@@ -230,30 +231,32 @@ static size_t find(const char *const *words, size_t len, const char *word)
 bool agx_docker_labels_read(const struct agx_docker_maker *m, const json_t *labels,
                             struct agx_docker_tag *ret)
 {
-    size_t component = find(components, AGX_ARRAY_LEN(components), get(labels, LABEL_COMPONENT));
-    size_t control = find(controls, AGX_ARRAY_LEN(controls), get(labels, LABEL_CONTROL));
+    size_t component =
+        names_find(components, AGX_ARRAY_LEN(components), names_get(labels, LABEL_COMPONENT));
+    size_t control =
+        names_find(controls, AGX_ARRAY_LEN(controls), names_get(labels, LABEL_CONTROL));
     uint64_t place = 0;
 
-    if (strcmp(get(labels, AGX_DOCKER_LABEL_INSTANCE), m->instance) != 0 ||
+    if (strcmp(names_get(labels, AGX_DOCKER_LABEL_INSTANCE), m->instance) != 0 ||
         component == AGX_ARRAY_LEN(components))
         return false;
     *ret = (struct agx_docker_tag){
-        .sandbox_id = get(labels, AGX_DOCKER_LABEL_SANDBOX),
+        .sandbox_id = names_get(labels, AGX_DOCKER_LABEL_SANDBOX),
         .component = (enum agx_docker_component)component,
         .egress = json_string_value(json_object_get(labels, LABEL_EGRESS)),
-        .exec_user = get(labels, LABEL_EXEC_USER),
+        .exec_user = names_get(labels, LABEL_EXEC_USER),
     };
     if (agx_ident_check("sandbox_id", agx_str_from(ret->sandbox_id), NULL) < 0)
         return false;
     if (component == AGX_DOCKER_PRIMARY) {
         ret->control = (enum agx_docker_control)control;
-        ret->held = agx_parse_u64(agx_str_from(get(labels, LABEL_OWNER)), UINT32_MAX, &place);
+        ret->held = agx_parse_u64(agx_str_from(names_get(labels, LABEL_OWNER)), UINT32_MAX, &place);
         ret->owner = (uint32_t)place;
         return control < AGX_ARRAY_LEN(controls) && ret->exec_user[0] != '\0';
     }
     if (component == AGX_DOCKER_COMPANION &&
-        !agx_parse_u64(agx_str_from(get(labels, LABEL_COMPANION_INDEX)), AGX_SPEC_ITEMS_MAX - 1,
-                       &place))
+        !agx_parse_u64(agx_str_from(names_get(labels, LABEL_COMPANION_INDEX)),
+                       AGX_SPEC_ITEMS_MAX - 1, &place))
         return false;
     ret->companion = (size_t)place;
     return true;

@@ -1,16 +1,16 @@
 /*
  * op_delete.c: removes everything of a sandbox.
  *
- *     LIST --> STOP --> REMOVE --> NETWORKS --> FENCE --> done
+ *     LIST --> STOP --> REMOVE --> NETWORKS --> FIREWALL --> done
  *      ^                   |           |
  *      +----- PAUSE <------+-----------+   something could not be removed: look again, a few times
  *
  * Whatever is listed by our labels is removed, by id; a name is never enough. This order keeps the
  * isolation until the last process has ended.
  */
-#include "backend/docker/census.h"
-#include "backend/docker/guard.h"
-#include "backend/docker/ready.h"
+#include "backend/docker/inventory.h"
+#include "backend/docker/egress_watch.h"
+#include "backend/docker/spare_networks.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -24,7 +24,7 @@ enum {
     REMOVE_STOP,
     REMOVE_CONTAINERS,
     REMOVE_NETWORKS,
-    REMOVE_FENCE,
+    REMOVE_FIREWALL,
     REMOVE_PAUSE,
 };
 
@@ -35,10 +35,10 @@ struct removal {
     uint64_t grace_ms;
     agx_done_fn done;
     void *user;
-    struct agx_docker_census found;
+    struct agx_docker_inventory found;
     struct agx_error *last; /* why something could not be removed in this round */
     unsigned rounds;
-    struct agx_fence_op *fence_op;
+    struct agx_firewall_op *firewall_op;
 };
 
 static struct removal *removal_of(struct agx_op *op)
@@ -53,9 +53,9 @@ static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_ans
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&m->found, agx_docker_by(op), answer->json, &error);
+        (void)!agx_docker_inventory_add(&m->found, agx_docker_by(op), answer->json, &error);
     for (size_t i = 0; !error && !m->ready && i < m->found.len; i++) {
-        if (agx_docker_ready_is(m->found.items[i].network))
+        if (agx_docker_spare_networks_is(m->found.items[i].network))
             (void)!agx_text_set(&m->ready, m->found.items[i].network, &error);
     }
     agx_op_fail(op, &error);
@@ -66,9 +66,9 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
     struct removal *m = removal_of(op);
     int r;
 
-    agx_docker_census_done(&m->found);
+    agx_docker_inventory_done(&m->found);
     agx_error_freep(&m->last);
-    r = agx_docker_census_ask(&m->op, m->id, true, on_listed, err);
+    r = agx_docker_inventory_ask(&m->op, m->id, true, on_listed, err);
     return agx_op_wait(&m->op, r, REMOVE_STOP, err);
 }
 
@@ -92,7 +92,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
         if (f->component != AGX_DOCKER_NETWORK && agx_docker_status_runs(f->status))
             r = agx_docker_ask(
                 &m->op,
-                &(struct agx_docker_question){
+                &(struct agx_docker_query){
                     .request = { .method = "POST",
                                  .what = "stop container",
                                  .deadline_ms = m->grace_ms + AGX_DOCKER_STOP_MORE_MS },
@@ -126,8 +126,7 @@ static int remove_all(struct removal *m, bool networks, struct agx_error **err)
 
     for (size_t i = 0; r == 0 && i < m->found.len; i++) {
         const struct agx_docker_found *f = &m->found.items[i];
-        struct agx_docker_question q = { .request = { .method = "DELETE" },
-                                         .answered = on_removed };
+        struct agx_docker_query q = { .request = { .method = "DELETE" }, .answered = on_removed };
 
         if ((f->component == AGX_DOCKER_NETWORK) != networks)
             continue;
@@ -152,13 +151,13 @@ static int enter_networks(struct agx_op *op, struct agx_error **err)
     int r = m->last ? 0 : remove_all(m, true, err); /* a network in use cannot be removed */
 
     if (r == 0 && !m->last && m->ready)
-        r = agx_docker_ask(&m->op,
-                           &(struct agx_docker_question){
-                               .request = { .method = "DELETE", .what = "remove network" },
-                               .path = agx_docker_path("/networks/%s", m->ready),
-                               .answered = on_removed },
-                           err);
-    return agx_op_wait(&m->op, r, REMOVE_FENCE, err);
+        r = agx_docker_ask(
+            &m->op,
+            &(struct agx_docker_query){ .request = { .method = "DELETE", .what = "remove network" },
+                                        .path = agx_docker_path("/networks/%s", m->ready),
+                                        .answered = on_removed },
+            err);
+    return agx_op_wait(&m->op, r, REMOVE_FIREWALL, err);
 }
 
 static int enter_pause(struct agx_op *op, struct agx_error **err)
@@ -173,13 +172,13 @@ static void on_unfenced(void *user, struct agx_error *error)
 {
     struct removal *m = user;
 
-    m->fence_op = NULL;
+    m->firewall_op = NULL;
     agx_op_fail(&m->op, &error);
     agx_op_arrive(&m->op);
 }
 
 /* Everything is gone except the rules; or something could not be removed. */
-static int enter_fence(struct agx_op *op, struct agx_error **err)
+static int enter_firewall(struct agx_op *op, struct agx_error **err)
 {
     struct removal *m = removal_of(op);
     struct agx_docker *d = agx_docker_by(&m->op);
@@ -190,12 +189,12 @@ static int enter_fence(struct agx_op *op, struct agx_error **err)
     if (m->last) {
         *err = AGX_TAKE_PTR(m->last);
         r = -(int)(*err)->code;
-    } else if (d->fence && d->fence_synced) {
-        agx_docker_guard_stop(d, m->id);
+    } else if (d->firewall && d->firewall_synced) {
+        agx_docker_egress_watch_stop(d, m->id);
         if (m->ready) /* both share what follows */
-            r = agx_fence_remove(d->fence, m->ready, NULL, NULL, NULL, err);
+            r = agx_firewall_remove(d->firewall, m->ready, NULL, NULL, NULL, err);
         if (r == 0)
-            r = agx_fence_remove(d->fence, m->id, on_unfenced, m, &m->fence_op, err);
+            r = agx_firewall_remove(d->firewall, m->id, on_unfenced, m, &m->firewall_op, err);
         if (r == 0)
             agx_op_hold(&m->op);
     }
@@ -206,10 +205,10 @@ static void cancel_removal(struct agx_op *op)
 {
     struct removal *m = removal_of(op);
 
-    if (!m->fence_op)
+    if (!m->firewall_op)
         return;
-    agx_fence_abandon(m->fence_op);
-    m->fence_op = NULL;
+    agx_firewall_abandon(m->firewall_op);
+    m->firewall_op = NULL;
     agx_op_arrive(op);
 }
 
@@ -218,7 +217,7 @@ static void removal_ended(struct agx_op *op, struct agx_error *error)
     struct removal *m = removal_of(op);
 
     m->done(m->user, error);
-    agx_docker_census_done(&m->found);
+    agx_docker_inventory_done(&m->found);
     agx_error_free(m->last);
     free(m->id);
     free(m->ready);
@@ -230,7 +229,7 @@ static const struct agx_op_state removal_states[] = {
     [REMOVE_STOP] = { "stop", enter_stop, agx_op_cancel_held },
     [REMOVE_CONTAINERS] = { "containers", enter_containers, agx_op_cancel_held },
     [REMOVE_NETWORKS] = { "networks", enter_networks, agx_op_cancel_held },
-    [REMOVE_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [REMOVE_FIREWALL] = { "firewall", enter_firewall, agx_op_cancel_held },
     [REMOVE_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
 };
 
@@ -265,13 +264,13 @@ struct agx_op *agx_docker_remove(struct agx_docker *d, const struct agx_docker_r
 enum { DELETE_DONE = AGX_OP_DONE, DELETE_REMOVE, DELETE_SETTLE };
 
 struct delete_op {
-    struct agx_task task;
+    struct agx_sandbox_op task;
     struct agx_op *removal;
 };
 
 static struct delete_op *delete_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(op), struct delete_op, task);
+    return container_of(agx_sandbox_op_of(op), struct delete_op, task);
 }
 
 static void on_all_removed(void *user, struct agx_error *error)
@@ -286,7 +285,7 @@ static void on_all_removed(void *user, struct agx_error *error)
 static int enter_remove(struct agx_op *op, struct agx_error **err)
 {
     struct delete_op *x = delete_of(op);
-    struct agx_task *t = &x->task;
+    struct agx_sandbox_op *t = &x->task;
 
     agx_op_hold(&t->op);
     x->removal = agx_docker_remove(
@@ -299,7 +298,7 @@ static int enter_remove(struct agx_op *op, struct agx_error **err)
 static int enter_settle(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_docker_task_settle(agx_task_of(op), DELETE_DONE);
+    return agx_docker_op_settle(agx_sandbox_op_of(op), DELETE_DONE);
 }
 
 static void cancel_delete(struct agx_op *op)
@@ -312,13 +311,13 @@ static void cancel_delete(struct agx_op *op)
 
 static void delete_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_task *t = agx_task_of(op);
+    struct agx_sandbox_op *t = agx_sandbox_op_of(op);
     struct agx_docker_box *box = agx_docker_box_of(t);
 
-    agx_task_leave(t);
+    agx_sandbox_op_leave(t);
     if (!error && !t->base.backend->closing)
         agx_docker_box_drop(box);
-    agx_task_ended(op, error);
+    agx_sandbox_op_ended(op, error);
 }
 
 static const struct agx_op_state delete_states[] = {
@@ -335,6 +334,6 @@ static const struct agx_op_kind delete_kind = {
 };
 
 const struct agx_docker_verb agx_docker_verb_delete = {
-    .task = { &delete_kind, sizeof(struct delete_op), agx_docker_task_calm, NULL },
-    .heard = agx_docker_task_wake,
+    .task = { &delete_kind, sizeof(struct delete_op), agx_docker_op_calm, NULL },
+    .heard = agx_docker_op_wake,
 };

@@ -53,7 +53,7 @@ static void on_uploaded(struct agx_op *op, size_t tag, const struct agx_docker_a
     (void)tag;
     (void)answer;
     agx_tool_files_wipe(&up->tar);
-    agx_tool_files_done(&up->shown.files);
+    agx_tool_files_done(&up->host_view.files);
     if (error)
         (void)agx_error_wrap(&error, -(int)error->code, "copy files of builtin tools");
     agx_op_fail(op, &error);
@@ -63,7 +63,7 @@ static int upload(struct agx_docker_up *up, struct agx_error **err)
 {
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "PUT",
                          .what = "unpack",
                          .deadline_ms = AGX_DOCKER_COPY_MS,
@@ -84,15 +84,16 @@ static int pack(struct agx_docker_up *up, struct agx_str passwd, struct agx_erro
     int r = agx_tool_files_find_owner(user, passwd, home_env, &owner, err);
 
     return r < 0 ? r
-                 : agx_tool_files_tar(&up->shown.files, &owner, &up->shown.binds, &up->tar, err);
+                 : agx_tool_files_tar(&up->host_view.files, &owner, &up->host_view.binds, &up->tar,
+                                      err);
 }
 
 static int ask_passwd(struct agx_docker_up *up, const char *path, size_t hops,
                       struct agx_error **err);
 
 /* A link counts as its target. 1: that was requested. */
-static int follow(struct agx_docker_up *up, size_t hops, const struct agx_docker_answer *answer,
-                  struct agx_error **err)
+static int op_files_follow(struct agx_docker_up *up, size_t hops,
+                           const struct agx_docker_answer *answer, struct agx_error **err)
 {
     _cleanup_free_ char *link = NULL;
     int64_t mode = 0;
@@ -110,7 +111,7 @@ static void on_passwd(struct agx_op *op, size_t hops, const struct agx_docker_an
 {
     struct agx_docker_up *up = agx_docker_up_of(op);
     struct agx_str passwd = { 0 };
-    int r = error ? 0 : follow(up, hops, answer, &error);
+    int r = error ? 0 : op_files_follow(up, hops, answer, &error);
 
     if (error && error->code == AGX_NOT_FOUND)
         agx_error_freep(&error);
@@ -127,7 +128,7 @@ static int ask_passwd(struct agx_docker_up *up, const char *path, size_t hops,
 {
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "GET", .what = "read the users of the image" },
             .path = agx_docker_path("/containers/%s/archive?path=%s", up->parts[0].id, path),
             .answered = on_passwd,

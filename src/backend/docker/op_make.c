@@ -6,11 +6,11 @@
  */
 #include "backend/docker/op_up.h"
 
-#include "backend/docker/after.h"
+#include "backend/docker/post_start.h"
 #include "backend/docker/body.h"
-#include "backend/docker/ready.h"
-#include "backend/docker/twins.h"
-#include "backend/initstream.h"
+#include "backend/docker/spare_networks.h"
+#include "backend/docker/dup_networks.h"
+#include "backend/exec/initstream.h"
 #include "base/log.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static void begin_removal(struct agx_docker_up *up, uint64_t deadline_ms, agx_do
 {
     struct agx_op *op = &up->task.op;
     const struct agx_docker_removal q = { .sandbox_id = up->task.sandbox.id,
-                                          .network = agx_docker_ready_is(up->names.network)
+                                          .network = agx_docker_spare_networks_is(up->names.network)
                                                          ? up->names.network
                                                          : NULL,
                                           .deadline_ms = deadline_ms };
@@ -55,11 +55,11 @@ int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err)
     }
     if (up->rounds > 0)
         agx_op_pause(op, AGX_DOCKER_REMOVE_AGAIN_MS);
-    agx_docker_after_cancel(up->box);
+    agx_docker_post_start_cancel(up->box);
     begin_removal(up, 0, on_cleaned);
     up->copy = 0;
     up->reach_until_ms = 0;
-    if (agx_docker_ready_is(up->names.network)) { /* the next round has another */
+    if (agx_docker_spare_networks_is(up->names.network)) { /* the next round has another */
         agx_docker_names_done(&up->names);
         r = agx_docker_names_init(&up->names, &agx_docker_by(op)->maker, &up->task.sandbox, err);
     }
@@ -94,7 +94,7 @@ bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error)
     return true;
 }
 
-bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error)
+bool agx_docker_up_part_dup_networks(struct agx_docker_up *up, struct agx_error **error)
 {
     struct agx_op *op = &up->task.op;
     char text[AGX_FAILURE_TEXT_MAX];
@@ -106,9 +106,9 @@ bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error
     if (up->rounds++ > 0)
         agx_op_pause(op, AGX_DOCKER_REMOVE_AGAIN_MS);
     agx_op_hold(op);
-    up->removal =
-        agx_docker_twins_remove(agx_docker_by(op), up->task.sandbox.id, &up->task, on_cleaned, up);
-    op->then = UP_FENCE;
+    up->removal = agx_docker_dup_networks_remove(agx_docker_by(op), up->task.sandbox.id, &up->task,
+                                                 on_cleaned, up);
+    op->then = UP_FIREWALL;
     return true;
 }
 
@@ -141,7 +141,7 @@ static void on_other_network(struct agx_op *op, size_t tag, const struct agx_doc
     if (!error)
         (void)!agx_docker_net_parse(&up->net, answer->json, &error);
     if (!error)
-        agx_docker_up_fence(up);
+        agx_docker_up_firewall(up);
     agx_op_fail(op, &error);
 }
 
@@ -151,9 +151,9 @@ static void look_at_network(struct agx_docker_up *up)
 
     (void)!agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){ .request = { .method = "GET", .what = "look at a network" },
-                                       .path = agx_docker_path("/networks/%s", up->names.network),
-                                       .answered = on_other_network },
+        &(struct agx_docker_query){ .request = { .method = "GET", .what = "look at a network" },
+                                    .path = agx_docker_path("/networks/%s", up->names.network),
+                                    .answered = on_other_network },
         &error);
     agx_op_fail(&up->task.op, &error);
 }
@@ -177,7 +177,7 @@ static void on_network_made(struct agx_op *op, size_t tag, const struct agx_dock
     } else if (!agx_docker_by(op)->has_pool) {
         look_at_network(up);
     } else {
-        agx_docker_up_fence(up);
+        agx_docker_up_firewall(up);
     }
 }
 
@@ -188,7 +188,8 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
     char subnet[AGX_SUBNET_TEXT];
     int r = agx_docker_net_plan(agx_docker_by(op), &up->net, subnet, err);
 
-    if (agx_docker_ready_is(up->names.network)) /* of a resume: a spare that it used was pruned */
+    if (agx_docker_spare_networks_is(
+            up->names.network)) /* of a resume: a spare that it used was pruned */
         (void)snprintf(up->net.name, sizeof(up->net.name), "%s", up->names.network);
     if (r == 0)
         r = agx_docker_body_network(&agx_docker_by(op)->maker, &up->task.sandbox, up->names.network,
@@ -198,7 +199,7 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
         return r;
     return agx_docker_ask(
         op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "POST", .what = "make the sandbox's network", .body = body },
             .path = agx_docker_path("/networks/create"),
             .answered = on_network_made,
@@ -210,7 +211,7 @@ static int ask_for_network(struct agx_docker_up *up, struct agx_error **err)
 static int get_network(struct agx_docker_up *up, struct agx_error **err)
 {
     if (up->task.sandbox.spec.network == AGX_NETWORK_NAT &&
-        agx_docker_ready_take(agx_docker_by(&up->task.op), &up->net))
+        agx_docker_spare_networks_take(agx_docker_by(&up->task.op), &up->net))
         return agx_text_set(&up->names.network, up->net.name, err);
     return ask_for_network(up, err);
 }
@@ -263,7 +264,7 @@ static void look_at_container(struct agx_docker_up *up, size_t part)
     struct agx_error *error = NULL;
 
     (void)!agx_docker_ask(&up->task.op,
-                          &(struct agx_docker_question){
+                          &(struct agx_docker_query){
                               .request = { .method = "GET", .what = "look at a container" },
                               .path = agx_docker_path("/containers/%s/json", part_name(up, part)),
                               .answered = on_other_container,
@@ -309,12 +310,12 @@ static int part_body(struct agx_docker_up *up, size_t part, const struct agx_doc
     char key[AGX_INITSTREAM_KEY_LEN + 1];
     const struct agx_docker_primary primary = { .image = image,
                                                 .init_key = key,
-                                                .binds = &up->shown.binds,
-                                                .tool_envs = &up->shown.envs,
+                                                .binds = &up->host_view.binds,
+                                                .tool_envs = &up->host_view.envs,
                                                 .host_uid = d->host_uid,
                                                 .host_gid = d->host_gid,
-                                                .gpu_groups = up->shown.gpus.groups,
-                                                .gpu_groups_len = up->shown.gpus.len };
+                                                .gpu_groups = up->host_view.gpus.groups,
+                                                .gpu_groups_len = up->host_view.gpus.len };
     int r = agx_initstream_make_key(key, err);
 
     if (r < 0)
@@ -336,7 +337,7 @@ static void make_container(struct agx_docker_up *up, size_t part)
     if (r == 0)
         r = agx_docker_ask(
             &up->task.op,
-            &(struct agx_docker_question){
+            &(struct agx_docker_query){
                 .request = { .method = "POST", .what = what, .body = body },
                 .path = agx_docker_path("/containers/create?name=%s", part_name(up, part)),
                 .answered = on_container_made,
@@ -347,14 +348,14 @@ static void make_container(struct agx_docker_up *up, size_t part)
         agx_docker_part_fail(up, part, error);
 }
 
-static void on_planned(void *user, struct agx_shown *shown, struct agx_error *error)
+static void on_planned(void *user, struct agx_host_view *host_view, struct agx_error *error)
 {
     struct agx_docker_up *up = user;
     struct agx_op *op = &up->task.op;
 
     up->plan = NULL;
-    up->shown = *shown;
-    *shown = (struct agx_shown){ 0 };
+    up->host_view = *host_view;
+    *host_view = (struct agx_host_view){ 0 };
     if (!error && !op->error)
         make_container(up, 0);
     agx_op_fail(op, &error);
@@ -371,11 +372,11 @@ static void plan_primary(struct agx_docker_up *up)
     int r;
 
     (void)snprintf(owner, sizeof(owner), "%" PRIu32 ":%" PRIu32, d->host_uid, d->host_gid);
-    agx_shown_done(&up->shown);
-    r = agx_shown_start(&d->host, &up->task.sandbox,
-                        d->maker.compat ? owner
-                                        : agx_docker_exec_user(&d->maker, &up->parts[0].image),
-                        true, on_planned, up, &up->plan, &error);
+    agx_host_view_done(&up->host_view);
+    r = agx_host_view_start(&d->host, &up->task.sandbox,
+                            d->maker.compat ? owner
+                                            : agx_docker_exec_user(&d->maker, &up->parts[0].image),
+                            true, on_planned, up, &up->plan, &error);
     if (r == 0)
         agx_op_hold(&up->task.op);
     agx_op_fail(&up->task.op, &error);
@@ -395,7 +396,7 @@ static void on_image(void *user, struct agx_docker_image *image, struct agx_erro
         agx_docker_image_init(image);
     }
     if (!error && !op->error) {
-        if (part == 0 && agx_shown_is_needed(&up->task.sandbox.spec))
+        if (part == 0 && agx_host_view_is_needed(&up->task.sandbox.spec))
             plan_primary(up);
         else
             make_container(up, part);
@@ -406,7 +407,7 @@ static void on_image(void *user, struct agx_docker_image *image, struct agx_erro
 
 static void on_progress(void *user, const struct agx_pull *pull)
 {
-    const struct agx_task *t = &((struct agx_docker_part *)user)->up->task;
+    const struct agx_sandbox_op *t = &((struct agx_docker_part *)user)->up->task;
 
     if (t->hooks.progress && !t->abandoned)
         t->hooks.progress(t->user, pull);
@@ -469,7 +470,7 @@ void agx_docker_up_cancel_make(struct agx_docker_up *up)
     }
     up->copies = agx_copies_close(up->copies);
     if (up->plan) {
-        agx_shown_abandon(AGX_TAKE_PTR(up->plan));
+        agx_host_view_abandon(AGX_TAKE_PTR(up->plan));
         agx_op_arrive(op);
     }
     if (up->removal)

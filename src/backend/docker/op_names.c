@@ -1,8 +1,8 @@
 /* op_names.c: the state of a create that resolves the names of its egress list. */
 #include "backend/docker/op_up.h"
 
-#include "backend/docker/guard.h"
-#include "backend/hosts.h"
+#include "backend/docker/egress_watch.h"
+#include "backend/net/hosts.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -62,7 +62,7 @@ int agx_docker_up_enter_names(struct agx_op *op, struct agx_error **err)
     int r = 0;
 
     if (up->egress && agx_docker_by(op)->resolver && !up->resolved) {
-        list = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*list));
+        list = agx_alloc(AGX_FIREWALL_EGRESS_MAX * sizeof(*list));
         r = agx_docker_egress_parse(up->egress, list, &n, err);
     }
     if (r == 0 && has_names(list, n)) {

@@ -17,7 +17,7 @@ static void on_joined(struct agx_op *op, size_t part, const struct agx_docker_an
 }
 
 /* A companion is known by its name there. */
-static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
+static int op_rejoin_join(struct agx_docker_up *up, size_t part, struct agx_error **err)
 {
     const struct agx_companion *companions = up->task.sandbox.spec.companions;
     _cleanup_json_ json_t *body =
@@ -29,7 +29,7 @@ static int join(struct agx_docker_up *up, size_t part, struct agx_error **err)
         return agx_error_no_memory(err);
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "POST", .what = "connect with the network", .body = body },
             .path = agx_docker_path("/networks/%s/connect", up->names.network),
             .answered = on_joined,
@@ -45,7 +45,7 @@ static void on_left(struct agx_op *op, size_t part, const struct agx_docker_answ
 
     (void)answer;
     agx_error_freep(&error);
-    if (!op->error && join(up, part, &error) < 0)
+    if (!op->error && op_rejoin_join(up, part, &error) < 0)
         agx_docker_part_fail(up, part, error);
 }
 
@@ -58,7 +58,7 @@ static int leave(struct agx_docker_up *up, size_t part, struct agx_error **err)
         return agx_error_no_memory(err);
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "POST", .what = "disconnect from the network", .body = body },
             .path = agx_docker_path("/networks/%s/disconnect", up->names.network),
             .answered = on_left,

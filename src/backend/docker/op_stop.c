@@ -3,20 +3,20 @@
  *
  *     LIST --> STOP --> SETTLE --> done
  */
-#include "backend/docker/census.h"
+#include "backend/docker/inventory.h"
 
 #include "base/banned.h"
 
 enum { STOP_DONE = AGX_OP_DONE, STOP_LIST, STOP_STOP, STOP_SETTLE };
 
 struct stop_op {
-    struct agx_task task;
-    struct agx_docker_census found;
+    struct agx_sandbox_op task;
+    struct agx_docker_inventory found;
 };
 
 static struct stop_op *stop_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(op), struct stop_op, task);
+    return container_of(agx_sandbox_op_of(op), struct stop_op, task);
 }
 
 static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_answer *answer,
@@ -26,8 +26,8 @@ static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_ans
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&x->found, agx_docker_by(op), answer->json, &error);
-    if (!error && !agx_docker_census_primary(&x->found) && x->task.verb == AGX_DO_STOP)
+        (void)!agx_docker_inventory_add(&x->found, agx_docker_by(op), answer->json, &error);
+    if (!error && !agx_docker_inventory_primary(&x->found) && x->task.verb == AGX_DO_STOP)
         (void)agx_error_set(&error, AGX_NOT_FOUND, "there is no sandbox '%s'", x->task.sandbox.id);
     agx_op_fail(op, &error);
 }
@@ -35,7 +35,7 @@ static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_ans
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
     struct stop_op *x = stop_of(op);
-    int r = agx_docker_census_ask(&x->task.op, x->task.sandbox.id, false, on_listed, err);
+    int r = agx_docker_inventory_ask(&x->task.op, x->task.sandbox.id, false, on_listed, err);
 
     return agx_op_wait(&x->task.op, r, STOP_STOP, err);
 }
@@ -63,7 +63,7 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
         if (f->status == AGX_DOCKER_CREATED)
             continue;
         r = agx_docker_ask(&x->task.op,
-                           &(struct agx_docker_question){
+                           &(struct agx_docker_query){
                                .request = { .method = "POST",
                                             .what = "stop container",
                                             .deadline_ms = grace_ms + AGX_DOCKER_STOP_MORE_MS },
@@ -78,21 +78,21 @@ static int enter_stop(struct agx_op *op, struct agx_error **err)
 static int enter_settle(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_docker_task_settle(agx_task_of(op), STOP_DONE);
+    return agx_docker_op_settle(agx_sandbox_op_of(op), STOP_DONE);
 }
 
 static void stop_ended(struct agx_op *op, struct agx_error *error)
 {
-    struct agx_docker_box *box = agx_docker_box_of(agx_task_of(op));
+    struct agx_docker_box *box = agx_docker_box_of(agx_sandbox_op_of(op));
 
     if (!error && box->state != AGX_DOCKER_BOX_DOWN && !agx_docker_by(op)->base.closing)
         agx_docker_box_down(box, NULL);
-    agx_task_ended(op, error);
+    agx_sandbox_op_ended(op, error);
 }
 
-static void stop_free(struct agx_task *t)
+static void stop_free(struct agx_sandbox_op *t)
 {
-    agx_docker_census_done(&container_of(t, struct stop_op, task)->found);
+    agx_docker_inventory_done(&container_of(t, struct stop_op, task)->found);
 }
 
 static const struct agx_op_state stop_states[] = {
@@ -109,6 +109,6 @@ static const struct agx_op_kind stop_kind = {
 };
 
 const struct agx_docker_verb agx_docker_verb_stop = {
-    .task = { &stop_kind, sizeof(struct stop_op), agx_docker_task_calm, stop_free },
-    .heard = agx_docker_task_wake,
+    .task = { &stop_kind, sizeof(struct stop_op), agx_docker_op_calm, stop_free },
+    .heard = agx_docker_op_wake,
 };

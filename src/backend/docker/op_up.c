@@ -1,8 +1,8 @@
 /* op_up.c: create, resume, revive; see op_up.h for the states. */
 #include "backend/docker/op_up.h"
 
-#include "backend/docker/after.h"
-#include "backend/docker/ready.h"
+#include "backend/docker/post_start.h"
+#include "backend/docker/spare_networks.h"
 #include "base/mem.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 /* Reported now: nothing more follows for it. */
 static void tell_companion(struct agx_docker_up *up, size_t part, struct agx_error *error)
 {
-    const struct agx_task *t = &up->task;
+    const struct agx_sandbox_op *t = &up->task;
 
     if (t->abandoned || !t->hooks.companion || t->verb == AGX_DO_REVIVE ||
         agx_docker_by(&t->op)->base.closing)
@@ -31,7 +31,7 @@ static void take_found(struct agx_docker_up *up)
 
         if (part >= up->n_parts || up->parts[part].id)
             continue; /* from another spec: a delete removes it */
-        if (part == 0 && agx_docker_ready_is(f->network)) {
+        if (part == 0 && agx_docker_spare_networks_is(f->network)) {
             free(up->names.network);
             up->names.network = AGX_TAKE_PTR(f->network);
         }
@@ -47,14 +47,14 @@ static bool is_whole(enum agx_docker_status s)
 }
 
 /* A create that finds an incomplete container makes it again. */
-static unsigned after_scan(struct agx_docker_up *up, struct agx_error **err)
+static unsigned post_start_scan(struct agx_docker_up *up, struct agx_error **err)
 {
-    const struct agx_docker_found *primary = agx_docker_census_primary(&up->found);
+    const struct agx_docker_found *primary = agx_docker_inventory_primary(&up->found);
 
     if (primary && (up->task.verb == AGX_DO_CREATE ? is_whole(primary->status)
                                                    : primary->status != AGX_DOCKER_CREATED)) {
         take_found(up);
-        return UP_FENCE;
+        return UP_FIREWALL;
     }
     if (up->task.verb != AGX_DO_CREATE) {
         (void)agx_error_set(err, AGX_NOT_FOUND, "there is no sandbox '%s'", up->task.sandbox.id);
@@ -68,13 +68,13 @@ static void on_scanned(struct agx_op *op, size_t tag, const struct agx_docker_an
                        struct agx_error *error)
 {
     struct agx_docker_up *up = agx_docker_up_of(op);
-    const struct agx_task *t = &up->task;
+    const struct agx_sandbox_op *t = &up->task;
 
     (void)tag;
     if (!error)
-        (void)!agx_docker_census_add(&up->found, agx_docker_by(op), answer->json, &error);
+        (void)!agx_docker_inventory_add(&up->found, agx_docker_by(op), answer->json, &error);
     if (!error)
-        op->then = after_scan(up, &error);
+        op->then = post_start_scan(up, &error);
     agx_op_fail(op, &error);
     if (!op->error && t->verb == AGX_DO_CREATE && t->hooks.begun && !t->abandoned)
         t->hooks.begun(t->user);
@@ -93,28 +93,28 @@ static int enter_scan(struct agx_op *op, struct agx_error **err)
     if (r == 0)
         r = agx_docker_egress_text(&sb->spec, &up->egress, err);
     if (r == 0)
-        r = agx_docker_census_ask(op, sb->id, false, on_scanned, err);
+        r = agx_docker_inventory_ask(op, sb->id, false, on_scanned, err);
     return agx_op_wait(op, r, UP_DONE, err);
 }
 
-/* ---- fence ---- */
+/* ---- firewall ---- */
 
-static void on_fenced(void *user, struct agx_error *error)
+static void on_firewalled(void *user, struct agx_error *error)
 {
     struct agx_docker_up *up = user;
 
-    up->fencing = NULL;
+    up->firewalling = NULL;
     agx_op_fail(&up->task.op, &error);
     agx_op_arrive(&up->task.op);
 }
 
-void agx_docker_up_fence(struct agx_docker_up *up)
+void agx_docker_up_firewall(struct agx_docker_up *up)
 {
     struct agx_op *op = &up->task.op;
     struct agx_error *error = NULL;
     const char *key = agx_docker_net_key(&up->net, up->task.sandbox.id);
-    int r = agx_docker_fence_put(agx_docker_by(op), key, &up->net, up->egress, on_fenced, up,
-                                 &up->fencing, &error);
+    int r = agx_docker_firewall_put(agx_docker_by(op), key, &up->net, up->egress, on_firewalled, up,
+                                    &up->firewalling, &error);
 
     if (r == 0)
         agx_op_hold(op);
@@ -146,7 +146,7 @@ static void on_network(struct agx_op *op, size_t tag, const struct agx_docker_an
     struct agx_docker_up *up = agx_docker_up_of(op);
 
     (void)tag;
-    if (agx_docker_up_part_twins(up, &error))
+    if (agx_docker_up_part_dup_networks(up, &error))
         return;
     if (error && error->code == AGX_NOT_FOUND) { /* prune removes the networks of stopped
                                                   * containers */
@@ -155,18 +155,18 @@ static void on_network(struct agx_op *op, size_t tag, const struct agx_docker_an
         agx_docker_up_make_network(up);
         return;
     }
-    if (!error && !agx_docker_by(op)->fence)
+    if (!error && !agx_docker_by(op)->firewall)
         return; /* it is there, and that was all */
     if (!error)
         (void)!agx_docker_net_parse(&up->net, answer->json, &error);
     if (!error)
         (void)!take_list(up, answer->json, &error);
     if (!error)
-        agx_docker_up_fence(up);
+        agx_docker_up_firewall(up);
     agx_op_fail(op, &error);
 }
 
-static int enter_fence(struct agx_op *op, struct agx_error **err)
+static int enter_firewall(struct agx_op *op, struct agx_error **err)
 {
     struct agx_docker_up *up = agx_docker_up_of(op);
     int r = 0;
@@ -174,7 +174,7 @@ static int enter_fence(struct agx_op *op, struct agx_error **err)
     if (up->task.sandbox.spec.network != AGX_NETWORK_NONE)
         r = agx_docker_ask(
             op,
-            &(struct agx_docker_question){
+            &(struct agx_docker_query){
                 .request = { .method = "GET", .what = "look at the sandbox's network" },
                 .path = agx_docker_path("/networks/%s", up->names.network),
                 .answered = on_network },
@@ -206,7 +206,7 @@ static int start_part(struct agx_docker_up *up, size_t part, struct agx_error **
                    agx_docker_part_title(up, part, title, sizeof(title)));
     return agx_docker_ask(
         &up->task.op,
-        &(struct agx_docker_question){
+        &(struct agx_docker_query){
             .request = { .method = "POST", .what = what, .deadline_ms = AGX_DOCKER_START_MS },
             .path = agx_docker_path("/containers/%s/%s", p->id, verb),
             .answered = on_started,
@@ -241,7 +241,8 @@ static void tell_companions(struct agx_docker_up *up)
             (void)agx_error_set(&why, AGX_NOT_FOUND, "%s has no container",
                                 agx_docker_part_title(up, i, title, sizeof(title)));
         if (!why && up->task.verb == AGX_DO_CREATE)
-            agx_docker_after_start(up->box, &up->task.sandbox.spec.companions[i - 1], i - 1, p->id);
+            agx_docker_post_start_start(up->box, &up->task.sandbox.spec.companions[i - 1], i - 1,
+                                        p->id);
         tell_companion(up, i, why);
     }
 }
@@ -286,13 +287,13 @@ static void on_inspected(struct agx_op *op, size_t tag, const struct agx_docker_
     if (!error && (status == AGX_DOCKER_EXITED || status == AGX_DOCKER_DEAD))
         error = ended_at_once(up, state);
     if (!error && status == AGX_DOCKER_RUNNING)
-        r = agx_docker_box_use(up->box, answer->json, &error);
+        r = agx_docker_box_usage(up->box, answer->json, &error);
     if (may_change(up, status, r)) {
         agx_error_freep(&error);
         agx_op_pause(op, AGX_DOCKER_REACH_MS);
         op->then = UP_REACH;
     } else if (!error && up->box->state == AGX_DOCKER_BOX_UP &&
-               !agx_attend_is_ready(up->box->attend)) {
+               !agx_init_client_is_ready(up->box->init_client)) {
         agx_op_pause(op, AGX_DOCKER_READY_MS); /* woken by `heard` */
         op->then = UP_REACH;
     }
@@ -308,7 +309,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
 
     if (up->reach_until_ms == 0)
         up->reach_until_ms = now_ms + AGX_DOCKER_READY_MS;
-    if (up->box->state == AGX_DOCKER_BOX_UP && agx_attend_is_ready(up->box->attend)) {
+    if (up->box->state == AGX_DOCKER_BOX_UP && agx_init_client_is_ready(up->box->init_client)) {
         if (up->looked || !up->box->held) {
             tell_companions(up);
             return agx_op_wait(op, 0, UP_DONE, err);
@@ -325,7 +326,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
         agx_op_pause(op, up->reach_until_ms - now_ms); /* woken by `heard` */
     else
         r = agx_docker_ask(op,
-                           &(struct agx_docker_question){
+                           &(struct agx_docker_query){
                                .request = { .method = "GET", .what = "look at the sandbox" },
                                .path = agx_docker_path("/containers/%s/json", up->parts[0].id),
                                .answered = on_inspected },
@@ -334,7 +335,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
 }
 
 /* Init answers, or has ended: look again. */
-static void up_heard(struct agx_task *t, struct agx_error *error)
+static void up_heard(struct agx_sandbox_op *t, struct agx_error *error)
 {
     agx_error_free(error);
     if (t->op.state == UP_REACH)
@@ -347,15 +348,15 @@ static void cancel_up(struct agx_op *op)
 {
     struct agx_docker_up *up = agx_docker_up_of(op);
 
-    if (up->fencing) {
-        agx_docker_fence_abandon(AGX_TAKE_PTR(up->fencing));
+    if (up->firewalling) {
+        agx_docker_firewall_abandon(AGX_TAKE_PTR(up->firewalling));
         agx_op_arrive(op);
     }
     agx_docker_up_cancel_names(up);
     agx_docker_up_cancel_make(up);
 }
 
-static void up_begin(struct agx_task *t)
+static void up_begin(struct agx_sandbox_op *t)
 {
     struct agx_docker_up *up = container_of(t, struct agx_docker_up, task);
 
@@ -363,7 +364,7 @@ static void up_begin(struct agx_task *t)
     agx_error_freep(&up->box->other);
 }
 
-static void up_free(struct agx_task *t)
+static void up_free(struct agx_sandbox_op *t)
 {
     struct agx_docker_up *up = container_of(t, struct agx_docker_up, task);
 
@@ -375,11 +376,11 @@ static void up_free(struct agx_task *t)
     free(up->parts);
     free(up->egress);
     agx_words_done(&up->hosts);
-    agx_shown_done(&up->shown);
+    agx_host_view_done(&up->host_view);
     agx_copies_close(up->copies);
     agx_tool_files_wipe(&up->tar);
     agx_docker_names_done(&up->names);
-    agx_docker_census_done(&up->found);
+    agx_docker_inventory_done(&up->found);
 }
 
 /* ---- a resume that failed ---- */
@@ -404,7 +405,7 @@ static int stop_started(struct agx_docker_up *up, struct agx_error **err)
         if (!p->id || agx_docker_status_runs(p->status))
             continue;
         r = agx_docker_ask(&up->task.op,
-                           &(struct agx_docker_question){
+                           &(struct agx_docker_query){
                                .request = { .method = "POST", .what = "stop container" },
                                .path = agx_docker_path("/containers/%s/stop?t=%u", p->id, 1U),
                                .answered = on_quiet },
@@ -434,7 +435,7 @@ static const struct agx_op_state up_states[] = {
     [UP_MAKE] = { "make", agx_docker_up_enter_make, agx_op_cancel_held, UP_UNDO },
     [UP_STAT] = { "stat", agx_docker_up_enter_stat, agx_op_cancel_held, UP_UNDO },
     [UP_UPLOAD] = { "upload", agx_docker_up_enter_upload, agx_op_cancel_held, UP_UNDO },
-    [UP_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [UP_FIREWALL] = { "firewall", enter_firewall, agx_op_cancel_held },
     [UP_REJOIN] = { "rejoin", agx_docker_up_enter_rejoin, agx_op_cancel_held },
     [UP_START] = { "start", enter_start, agx_op_cancel_held, UP_UNDO },
     [UP_REACH] = { "reach", enter_reach, agx_op_cancel_held, UP_UNDO },
@@ -446,7 +447,7 @@ static const struct agx_op_kind up_kind = {
     .states = up_states,
     .n_states = AGX_ARRAY_LEN(up_states),
     .cancel_held = cancel_up,
-    .finish = agx_task_ended,
+    .finish = agx_sandbox_op_ended,
 };
 
 const struct agx_docker_verb agx_docker_verb_up = {

@@ -2,15 +2,15 @@
 #ifndef AGX_BACKEND_DOCKER_OP_UP_H
 #define AGX_BACKEND_DOCKER_OP_UP_H
 
-#include "backend/copies.h"
-#include "backend/docker/census.h"
-#include "backend/docker/isolate.h"
+#include "backend/files/copies.h"
+#include "backend/docker/inventory.h"
+#include "backend/docker/firewall_networks.h"
 
 /*
  *   resume, revive, and a create of a sandbox that was started before:
  *
- *     SCAN --> FENCE --> START --> REACH --> done      (a resume that fails: UNDO, what it started
- *                |         ^                            is stopped)
+ *     SCAN --> FIREWALL --> START --> REACH --> done      (a resume that fails: UNDO,
+ *                |         ^                                  what it started is stopped)
  *                +-REJOIN--+   its network was pruned and is made again
  *
  *   any other create; one that fails leaves nothing behind:
@@ -31,7 +31,7 @@ enum {
     UP_MAKE,
     UP_STAT,
     UP_UPLOAD,
-    UP_FENCE,
+    UP_FIREWALL,
     UP_REJOIN,
     UP_START,
     UP_REACH,
@@ -49,16 +49,16 @@ struct agx_docker_part {
 };
 
 struct agx_docker_up {
-    struct agx_task task;
+    struct agx_sandbox_op task;
     struct agx_docker_box *box;
     struct agx_docker_names names;
     struct agx_docker_part *parts;
     size_t n_parts;
-    struct agx_docker_census found;
+    struct agx_docker_inventory found;
     bool makes;      /* it is being created: a failure is undone */
     unsigned rounds; /* tries that found a name taken */
-    struct agx_shown_job *plan;
-    struct agx_shown shown;
+    struct agx_host_view_job *plan;
+    struct agx_host_view host_view;
     struct agx_op *removal;
     struct agx_docker_net net;
     char *egress;                /* the spec's list, with the addresses of its names; NULL: none */
@@ -66,7 +66,7 @@ struct agx_docker_up {
     bool resolved;
     struct agx_words hosts; /* names and addresses for its hosts file */
     unsigned net_tries;
-    struct agx_docker_fencing *fencing;
+    struct agx_docker_firewalling *firewalling;
     size_t copy; /* index of the current copy of the spec */
     enum agx_copies_target copy_target;
     struct agx_copies *copies;
@@ -78,7 +78,7 @@ struct agx_docker_up {
 
 static inline struct agx_docker_up *agx_docker_up_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(op), struct agx_docker_up, task);
+    return container_of(agx_sandbox_op_of(op), struct agx_docker_up, task);
 }
 
 /* The name of a part in messages: "sandbox 'web-1'", "companion 'db'". Returns `out`. */
@@ -88,7 +88,7 @@ char *agx_docker_part_title(const struct agx_docker_up *up, size_t part, char *o
 void agx_docker_part_fail(struct agx_docker_up *up, size_t part, struct agx_error *error);
 
 /* The network exists; it is added to the firewall before anything starts. */
-void agx_docker_up_fence(struct agx_docker_up *up);
+void agx_docker_up_firewall(struct agx_docker_up *up);
 
 /* op_names.c */
 int agx_docker_up_enter_names(struct agx_op *op, struct agx_error **err);
@@ -111,8 +111,8 @@ void agx_docker_up_make_network(struct agx_docker_up *up);
  */
 bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error);
 /* There are two networks of its name, of which at most one is in use. True: the error, which is
- * then taken, means that, and FENCE follows again when only one is left. */
-bool agx_docker_up_part_twins(struct agx_docker_up *up, struct agx_error **error);
+ * then taken, means that, and FIREWALL follows again when only one is left. */
+bool agx_docker_up_part_dup_networks(struct agx_docker_up *up, struct agx_error **error);
 /* op_files.c: a state's: uploads the files of builtin tools into the new primary. */
 int agx_docker_up_give_files(struct agx_docker_up *up, struct agx_error **err) AGX_MUST_CHECK;
 /* File mode bits in Go's encoding, which the engine uses. */

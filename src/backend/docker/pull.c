@@ -5,16 +5,17 @@
  *      |                                                         ^
  *      +--404--> CREDENTIALS --> PULL --ended--> LOOK_AGAIN -----+
  *
- * Every failure is reported at once. All requests for one image share one `pull` (image/wanted.h).
+ * Every failure is reported at once. All requests for one image share one `pull`
+ * (image/singleflight.h).
  */
 #include "backend/docker/pull.h"
 
-#include "backend/docker/auth.h"
+#include "backend/docker/api/auth.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "core/imageref.h"
 #include "image/credentials.h"
-#include "image/wanted.h"
+#include "image/singleflight.h"
 
 #include "base/banned.h"
 
@@ -22,7 +23,7 @@ enum pull_state { PULL_LOOK, PULL_CREDENTIALS, PULL_PULL, PULL_LOOK_AGAIN };
 
 struct pull {
     struct agx_docker_puller *puller;
-    struct agx_wanted wanted; /* its key is the canonical name */
+    struct agx_singleflight flight; /* its key is the canonical name */
     struct agx_imageref ref;
     char *image; /* as it was first requested */
     enum pull_state state;
@@ -34,7 +35,7 @@ struct pull {
 };
 
 struct agx_docker_want {
-    struct agx_want want;
+    struct agx_singleflight_waiter want;
     const struct agx_docker_ensure_ops *ops;
 };
 
@@ -43,11 +44,11 @@ struct agx_docker_puller {
     struct agx_credentials_env env; /* owned */
     bool has_env;
     uint64_t quiet_ms;
-    struct agx_wanted_list pulls;
+    struct agx_singleflight_list pulls;
     struct agx_siphash_key seed;
 };
 
-static void look(struct pull *p);
+static void pull_look(struct pull *p);
 
 static void pull_free(struct pull *p)
 {
@@ -61,9 +62,9 @@ static void pull_free(struct pull *p)
     free(p);
 }
 
-static void on_unwanted(struct agx_wanted *w)
+static void on_unwanted(struct agx_singleflight *w)
 {
-    pull_free(container_of(w, struct pull, wanted));
+    pull_free(container_of(w, struct pull, flight));
 }
 
 /* ---- the end ---- */
@@ -73,7 +74,7 @@ struct ending {
     const struct agx_error *error;
 };
 
-static void tell_end(struct agx_want *want, void *context)
+static void tell_end(struct agx_singleflight_waiter *want, void *context)
 {
     const struct agx_docker_want *w = container_of(want, struct agx_docker_want, want);
     const struct ending *e = context;
@@ -84,15 +85,15 @@ static void tell_end(struct agx_want *want, void *context)
     agx_docker_image_init(&image);
     if (r == 0 && (r = agx_docker_image_parse(&image, e->inspect, &why)) < 0)
         (void)agx_error_wrap(&why, r, "look at image '%s'",
-                             container_of(want->wanted, struct pull, wanted)->image);
+                             container_of(want->flight, struct pull, flight)->image);
     w->ops->done(want->user, r < 0 ? NULL : &image, why);
     agx_docker_image_done(&image);
 }
 
 /* Reports to all requests; takes `error`. The pull is gone afterwards. */
-static void finish(struct pull *p, const json_t *inspect, struct agx_error *error)
+static void pull_finish(struct pull *p, const json_t *inspect, struct agx_error *error)
 {
-    agx_wanted_end(&p->wanted, tell_end, &(struct ending){ inspect, error });
+    agx_singleflight_end(&p->flight, tell_end, &(struct ending){ inspect, error });
     agx_error_free(error);
 }
 
@@ -104,7 +105,7 @@ static void finish_pull(struct pull *p, struct agx_error *error)
     if (p->unknown)
         (void)agx_error_wrap(&error, -(int)error->code, "without credentials (%s)",
                              agx_error_format(p->unknown, why, sizeof(why)));
-    finish(p, NULL, error);
+    pull_finish(p, NULL, error);
 }
 
 /* ---- progress ---- */
@@ -114,7 +115,7 @@ static void tell_progress(struct pull *p)
     struct agx_pull now = { .image = p->image };
 
     agx_docker_layers_sum(&p->layers, &now);
-    agx_wanted_tell(&p->wanted, &now);
+    agx_singleflight_tell(&p->flight, &now);
 }
 
 /* ---- the pull ---- */
@@ -152,7 +153,7 @@ static void on_line(void *user, json_t *line)
     if (message && !p->error)
         (void)agx_error_set(&p->error, code_of(message), "pull image '%s': %.*s", p->image,
                             agx_text_cut(agx_str_from(message), AGX_FAILURE_TEXT_MAX), message);
-    if (agx_docker_layers_note(&p->layers, line) && agx_wanted_is_due(&p->wanted))
+    if (agx_docker_layers_note(&p->layers, line) && agx_singleflight_is_due(&p->flight))
         tell_progress(p);
 }
 
@@ -168,7 +169,7 @@ static void on_pulled(void *user, const struct agx_docker_answer *answer, struct
         return;
     }
     p->state = PULL_LOOK_AGAIN;
-    look(p);
+    pull_look(p);
 }
 
 static void start_pull(struct pull *p, const char *auth)
@@ -190,7 +191,7 @@ static void start_pull(struct pull *p, const char *auth)
                                                         .auth = auth,
                                                         .quiet_ms = p->puller->quiet_ms },
                           &ops, p, &p->call, &error) < 0)
-        finish(p, NULL, error);
+        pull_finish(p, NULL, error);
     else
         tell_progress(p);
 }
@@ -230,9 +231,9 @@ static void on_looked(void *user, const struct agx_docker_answer *answer, struct
 
     p->call = NULL;
     if (!error) {
-        finish(p, answer->json, NULL);
+        pull_finish(p, answer->json, NULL);
     } else if (answer->status != 404 || p->state == PULL_LOOK_AGAIN || p->ref.id) {
-        finish(p, NULL, error);
+        pull_finish(p, NULL, error);
     } else {
         agx_error_free(error);
         find_credentials(p);
@@ -251,12 +252,12 @@ static int start_look(struct pull *p, struct agx_error **err)
         &p->call, err);
 }
 
-static void look(struct pull *p)
+static void pull_look(struct pull *p)
 {
     struct agx_error *error = NULL;
 
     if (start_look(p, &error) < 0)
-        finish(p, NULL, error);
+        pull_finish(p, NULL, error);
 }
 
 /* ---- who wants ---- */
@@ -280,7 +281,7 @@ static int pull_new(struct agx_docker_puller *puller, const char *image, struct 
         pull_free(p);
         return r;
     }
-    agx_wanted_begin(&p->wanted, &puller->pulls, take_key);
+    agx_singleflight_begin(&p->flight, &puller->pulls, take_key);
     *ret_pull = p;
     return 0;
 }
@@ -292,7 +293,7 @@ int agx_docker_ensure(struct agx_docker_puller *puller, const char *image,
     _cleanup_(agx_imageref_done) struct agx_imageref ref = { 0 };
     _cleanup_free_ char *key = NULL;
     struct agx_docker_want *w;
-    struct agx_wanted *found;
+    struct agx_singleflight *found;
     struct pull *p;
     int r = agx_imageref_parse(&ref, agx_str_from(image), err);
 
@@ -301,24 +302,24 @@ int agx_docker_ensure(struct agx_docker_puller *puller, const char *image,
     key = agx_imageref_text(&ref);
     if (!key)
         abort(); /* small, as with agx_new() */
-    found = agx_wanted_find(&puller->pulls, key);
+    found = agx_singleflight_find(&puller->pulls, key);
     if (!found) {
         r = pull_new(puller, image, &ref, &key, &p, err);
         if (r < 0)
             return r;
-        found = &p->wanted;
+        found = &p->flight;
     }
     w = agx_new(struct agx_docker_want);
     *w =
         (struct agx_docker_want){ .want = { .progress = ops->progress, .user = user }, .ops = ops };
-    agx_wanted_join(found, &w->want);
+    agx_singleflight_join(found, &w->want);
     *ret_want = w;
     return 0;
 }
 
 void agx_docker_ensure_cancel(struct agx_docker_want *want)
 {
-    agx_want_cancel(want ? &want->want : NULL);
+    agx_singleflight_cancel(want ? &want->want : NULL);
 }
 
 /* ---- the puller ---- */
@@ -335,9 +336,9 @@ int agx_docker_puller_open(struct agx_docker_engine *e,
         return r;
     }
     puller->engine = e;
-    puller->pulls = (struct agx_wanted_list){ .loop = agx_docker_engine_loop(e),
-                                              .progress_ms = AGX_DOCKER_PROGRESS_MS,
-                                              .free = on_unwanted };
+    puller->pulls = (struct agx_singleflight_list){ .loop = agx_docker_engine_loop(e),
+                                                    .progress_ms = AGX_DOCKER_PROGRESS_MS,
+                                                    .free = on_unwanted };
     puller->quiet_ms = config->quiet_ms;
     puller->has_env = config->env;
     if (config->env)
@@ -351,7 +352,7 @@ struct agx_docker_puller *agx_docker_puller_close(struct agx_docker_puller *pull
 {
     if (!puller)
         return NULL;
-    agx_wanted_close(&puller->pulls);
+    agx_singleflight_close(&puller->pulls);
     agx_credentials_env_done(&puller->env);
     free(puller);
     return NULL;

@@ -11,9 +11,9 @@
 #ifndef AGX_BACKEND_DOCKER_PULL_H
 #define AGX_BACKEND_DOCKER_PULL_H
 
-#include "backend/docker/engine.h"
+#include "backend/docker/api/engine.h"
 #include "backend/docker/image.h"
-#include "backend/docker/layers.h"
+#include "backend/docker/api/layers.h"
 
 struct agx_docker_puller;
 struct agx_docker_want;

@@ -34,7 +34,7 @@ char *agx_native_group(const char *sandbox_id, size_t part, char out[AGX_NATIVE_
 }
 
 /* Wakes the operation that waits for a change of the box; false: there is none. */
-static bool wake(struct agx_native_box *box)
+static bool box_wake(struct agx_native_box *box)
 {
     if (box->downing)
         agx_native_down_hear(box->downing);
@@ -62,7 +62,7 @@ static void watch_close(struct agx_native_watch *w)
 }
 
 /* One that an earlier daemon started is not our child, so its exit status cannot be known. */
-static int reap(int pidfd)
+static int box_reap(int pidfd)
 {
     siginfo_t info = { 0 };
 
@@ -93,7 +93,7 @@ static void on_ended(uv_poll_t *h, int status, int events)
 
     (void)status;
     (void)events;
-    p->exit_code = reap(w->pidfd);
+    p->exit_code = box_reap(w->pidfd);
     p->watch = NULL;
     box->state.parts[i].init.pid = 0;
     box->state.parts[i].oom = ran_out_of_memory(p, i);
@@ -102,7 +102,7 @@ static void on_ended(uv_poll_t *h, int status, int events)
             AGX_F_INT("part", (int64_t)i), AGX_F_INT("exit_code", p->exit_code),
             AGX_F_BOOL("oom", box->state.parts[i].oom));
     box->unheard = true;
-    if (!wake(box))
+    if (!box_wake(box))
         agx_native_box_tell(box);
 }
 
@@ -163,33 +163,33 @@ void agx_native_box_unforward(struct agx_native_box *box)
 
 static void on_ready(void *user)
 {
-    (void)wake(user);
+    (void)box_wake(user);
 }
 
-static void on_attend_ended(void *user, struct agx_error *error)
+static void on_init_client_ended(void *user, struct agx_error *error)
 {
     struct agx_native_box *box = user;
 
     agx_error_free(error);
-    box->attended = false;
-    (void)wake(box);
+    box->init_is_up = false;
+    (void)box_wake(box);
 }
 
-int agx_native_box_attend(struct agx_native_box *box, struct agx_error **err)
+int agx_native_box_init_client(struct agx_native_box *box, struct agx_error **err)
 {
     const struct agx_native_part_state *s = &box->state.parts[0];
-    int r = agx_attend_set_defaults(box->attend, s->user, s->cwd, err);
+    int r = agx_init_client_set_defaults(box->init_client, s->user, s->cwd, err);
 
     if (r == 0)
-        r = agx_attend_up_pidfd(box->attend, agx_native_part_pidfd(&box->parts[0]), err);
-    box->attended = r == 0;
+        r = agx_init_client_up_pidfd(box->init_client, agx_native_part_pidfd(&box->parts[0]), err);
+    box->init_is_up = r == 0;
     return r;
 }
 
 void agx_native_box_down(struct agx_native_box *box, struct agx_error *error)
 {
-    box->attended = false;
-    agx_attend_down(box->attend, error);
+    box->init_is_up = false;
+    agx_init_client_down(box->init_client, error);
 }
 
 /* ---- what there is ---- */
@@ -215,8 +215,8 @@ void agx_native_box_forget(struct agx_native_box *box)
         if (p->watch)
             watch_close(AGX_TAKE_PTR(p->watch));
         p->image = agx_image_unpin(p->image);
-        if (box->native->nests && box->state.parts[i].id_base != 0)
-            agx_nests_release(box->native->nests, box->state.parts[i].id_base);
+        if (box->native->nssets && box->state.parts[i].id_base != 0)
+            agx_nsset_pool_release(box->native->nssets, box->state.parts[i].id_base);
     }
     free(box->parts);
     box->parts = NULL;
@@ -234,11 +234,11 @@ void agx_native_box_close(struct agx_native_box *box)
         box->parts[i].names = agx_forward_free(box->parts[i].names);
         box->parts[i].image = agx_image_unpin(box->parts[i].image);
     }
-    box->guard = agx_resolve_stop(box->guard);
+    box->egress_watch = agx_resolve_stop(box->egress_watch);
     box->ports = agx_forward_free(box->ports);
-    box->nest = agx_nest_free(box->nest);
-    if (box->attend)
-        agx_attend_close(AGX_TAKE_PTR(box->attend), agx_native_on_closed, box->native);
+    box->nsset = agx_nsset_free(box->nsset);
+    if (box->init_client)
+        agx_init_client_close(AGX_TAKE_PTR(box->init_client), agx_native_on_closed, box->native);
 }
 
 void agx_native_box_free(struct agx_native_box *box)
@@ -279,9 +279,10 @@ int agx_native_box_get(struct agx_native *n, const char *sandbox_id,
                        struct agx_native_box **ret_box, struct agx_error **err)
 {
     struct agx_native_box *box = agx_native_box_find(n, sandbox_id);
-    struct agx_attend_config c = {
-        .backend = &n->base, .sandbox_id = sandbox_id, .ready = on_ready, .ended = on_attend_ended
-    };
+    struct agx_init_client_config c = { .backend = &n->base,
+                                        .sandbox_id = sandbox_id,
+                                        .ready = on_ready,
+                                        .ended = on_init_client_ended };
     int r;
 
     *ret_box = box;
@@ -294,7 +295,7 @@ int agx_native_box_get(struct agx_native *n, const char *sandbox_id,
     if (r == 0)
         r = agx_map_put(&n->boxes, agx_str_from(sandbox_id), box, NULL);
     if (r == 0)
-        r = agx_attend_open(&c, &box->attend, err);
+        r = agx_init_client_open(&c, &box->init_client, err);
     if (r < 0) {
         (void)agx_map_remove(&n->boxes, agx_str_from(sandbox_id));
         free(box->id);

@@ -5,19 +5,19 @@
 #ifndef AGX_BACKEND_NATIVE_BOX_H
 #define AGX_BACKEND_NATIVE_BOX_H
 
-#include "backend/attend.h"
+#include "backend/exec/init_client.h"
 #include "backend/native/forward.h"
-#include "backend/native/nest.h"
+#include "backend/native/net/nsset.h"
 #include "backend/native/state.h"
-#include "backend/post_start.h"
-#include "backend/resolve.h"
-#include "backend/task.h"
+#include "backend/exec/post_start.h"
+#include "backend/net/resolve.h"
+#include "backend/sandbox_op.h"
 #include "core/ident.h"
 
 struct agx_image;
 struct agx_native;
 struct agx_native_downing;
-struct agx_native_tend;
+struct agx_native_forward_keep;
 struct agx_native_watch;
 
 /* The primary or a companion, with its process. */
@@ -36,25 +36,25 @@ struct agx_native_box {
     char *id;
     bool known; /* it exists: `state` and `parts` are valid */
     struct agx_native_state state;
-    struct agx_native_part *parts;      /* as many as in `state` */
-    struct agx_nest *nest;              /* while anything runs */
-    struct agx_forward *ports;          /* the forwarder of its ports, if it has any */
-    struct agx_attend *attend;          /* the init client: commands of the primary */
-    bool attended;                      /* the init client is up */
-    struct agx_task *task;              /* the current operation, also one that was given up; or
+    struct agx_native_part *parts;        /* as many as in `state` */
+    struct agx_nsset *nsset;              /* while anything runs */
+    struct agx_forward *ports;            /* the forwarder of its ports, if it has any */
+    struct agx_init_client *init_client;  /* the init client: commands of the primary */
+    bool init_is_up;                      /* the init client is up */
+    struct agx_sandbox_op *task;          /* the current operation, also one that was given up; or
                                          * NULL */
-    struct agx_native_downing *downing; /* it is being stopped or removed; or NULL */
-    struct agx_resolve *guard;          /* follows the names of its egress list */
-    struct agx_post_starts afters;      /* what its companions still have to do */
-    struct agx_native_tend *tend;       /* starts forwarders again; or NULL */
-    unsigned tend_tries;                /* in a row, the last of them then */
-    uint64_t tend_ms;
+    struct agx_native_downing *downing;   /* it is being stopped or removed; or NULL */
+    struct agx_resolve *egress_watch;     /* follows the names of its egress list */
+    struct agx_post_starts afters;        /* what its companions still have to do */
+    struct agx_native_forward_keep *keep; /* starts forwarders again; or NULL */
+    unsigned forward_keep_tries;          /* in a row, the last of them then */
+    uint64_t forward_keep_ms;
     bool unnoted; /* a restarted forwarder is not in the record yet */
     bool unheard; /* a part ended during an operation: news to report after it */
 };
 
 /* The box of an operation; not for one that was refused. */
-static inline struct agx_native_box *agx_native_box_of(const struct agx_task *t)
+static inline struct agx_native_box *agx_native_box_of(const struct agx_sandbox_op *t)
 {
     return container_of(t->slot, struct agx_native_box, task);
 }
@@ -87,7 +87,7 @@ void agx_native_box_tell(struct agx_native_box *box);
 void agx_native_box_unforward(struct agx_native_box *box);
 /* Connects the init client to the PID 1 of its primary; or takes it down with the error, which is
  * taken. */
-int agx_native_box_attend(struct agx_native_box *box, struct agx_error **err) AGX_MUST_CHECK;
+int agx_native_box_init_client(struct agx_native_box *box, struct agx_error **err) AGX_MUST_CHECK;
 void agx_native_box_down(struct agx_native_box *box, struct agx_error *error);
 /* For the end of the backend; the rest follows later. */
 void agx_native_box_close(struct agx_native_box *box);
@@ -115,7 +115,7 @@ void agx_native_down_cancel(struct agx_native_downing *d);
 /* A process of the box or its init client has ended. */
 void agx_native_down_hear(struct agx_native_downing *d);
 
-/* ---- tend.c ---- */
+/* ---- forward_keep.c ---- */
 
 /* Each starts a forwarder, which is restarted when it ends by itself. The sockets are borrowed.
  * `done` is that of agx_forward_start(). */
@@ -128,22 +128,23 @@ int agx_native_forward_names(struct agx_native_part *p, agx_done_fn done, void *
 void agx_native_forward_adopt(struct agx_native_box *box);
 /* Restarts missing forwarders and writes them to the record. Does nothing during an operation on
  * the box, whose end calls it again. */
-void agx_native_tend(struct agx_native_box *box);
-/* Makes way for an operation, which is woken when `tend` is NULL. Accepts a box that has none. */
-void agx_native_tend_cancel(struct agx_native_box *box);
+void agx_native_forward_keep(struct agx_native_box *box);
+/* Makes way for an operation, which is woken when `keep` is NULL. Accepts a box that has none. */
+void agx_native_forward_keep_cancel(struct agx_native_box *box);
 
 /* ---- names.c ---- */
 
-/* Parses the valid entries; `ret` has room for AGX_FENCE_EGRESS_MAX. They borrow from `words`. */
+/* Parses the valid entries; `ret` has room for AGX_FIREWALL_EGRESS_MAX. They borrow from `words`.
+ */
 size_t agx_native_egress_parse(const struct agx_words *words, struct agx_egress *ret);
 /* Starts the egress watch: its list follows the names in it while it has a namespace set. Does
  * nothing for a list without names. */
-void agx_native_guard(struct agx_native_box *box);
+void agx_native_egress_watch(struct agx_native_box *box);
 
-/* ---- after.c ---- */
+/* ---- post_start.c ---- */
 
 /* Runs on its own from here; does nothing for a companion without such commands. */
-void agx_native_after_start(struct agx_native_box *box, size_t part,
-                            const struct agx_companion *companion);
+void agx_native_post_start_start(struct agx_native_box *box, size_t part,
+                                 const struct agx_companion *companion);
 
 #endif

@@ -102,7 +102,7 @@ static int add_names(DIR *dir, struct agx_words *ret, struct agx_error **err)
 }
 
 /* The names in it, except those that begin with a dot. */
-static int list(int fd, struct agx_words *ret, struct agx_error **err)
+static int boxdirs_list(int fd, struct agx_words *ret, struct agx_error **err)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
@@ -120,7 +120,7 @@ static int list(int fd, struct agx_words *ret, struct agx_error **err)
 
 int agx_boxdirs_list(const struct agx_boxdirs *d, struct agx_words *ret, struct agx_error **err)
 {
-    return list(d->boxes_fd, ret, err);
+    return boxdirs_list(d->boxes_fd, ret, err);
 }
 
 bool agx_boxdirs_has(const struct agx_boxdirs *d, const char *id)
@@ -195,7 +195,7 @@ static int trash(const struct agx_boxdirs *d, int from, const char *name, struct
     return agx_error_errno(err, errno, "move '%s' to the trash", name);
 }
 
-static int give(int dir, const char *name, uint32_t owner, struct agx_error **err)
+static int boxdirs_give(int dir, const char *name, uint32_t owner, struct agx_error **err)
 {
     if (fchownat(dir, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
         return agx_error_errno(err, errno, "give '%s' to %u", name, owner);
@@ -207,7 +207,7 @@ static int make_owned(int dir, const char *name, mode_t mode, uint32_t owner,
 {
     if (mkdirat(dir, name, mode) < 0 || fchmodat(dir, name, mode, 0) < 0)
         return agx_error_errno(err, errno, "make '%s'", name);
-    return give(dir, name, owner, err);
+    return boxdirs_give(dir, name, owner, err);
 }
 
 static bool has(int dir, const char *name)
@@ -221,7 +221,7 @@ int agx_boxdirs_fs(const struct agx_boxdirs *d, int part_fd, uint32_t id_base,
                    struct agx_error **err)
 {
     _cleanup_close_ int fs = agx_path_mkdirs(part_fd, "fs", 0700, err);
-    int r = fs < 0 ? fs : give(part_fd, "fs", id_base, err);
+    int r = fs < 0 ? fs : boxdirs_give(part_fd, "fs", id_base, err);
 
     if (r == 0 && !has(fs, "upper"))
         r = make_owned(fs, "upper", 0755, id_base, err);
@@ -262,7 +262,7 @@ int agx_boxdirs_trash(const struct agx_boxdirs *d, const char *id, struct agx_er
 int agx_boxdirs_empty_trash(const struct agx_boxdirs *d, struct agx_error **err)
 {
     _cleanup_(agx_words_done) struct agx_words names = { 0 };
-    int r = list(d->trash_fd, &names, err);
+    int r = boxdirs_list(d->trash_fd, &names, err);
 
     for (size_t i = 0; r == 0 && i < names.len; i++)
         r = agx_path_remove_tree(d->trash_fd, names.items[i], err);

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-static int refuse(struct agx_error **err, const char *field, const char *why)
+static int check_refuse(struct agx_error **err, const char *field, const char *why)
 {
     return agx_error_set(err, AGX_FAILED_PRECONDITION, "%s: %s", field, why);
 }
@@ -38,7 +38,7 @@ static int check_ports(const struct agx_spec *spec, struct agx_error **err)
 {
     for (size_t i = 0; i < spec->ports_len; i++) {
         if (spec->ports[i].protocol == AGX_PROTOCOL_SCTP)
-            return refuse(err, "ports", "the native backend does not forward sctp");
+            return check_refuse(err, "ports", "the native backend does not forward sctp");
     }
     return 0;
 }
@@ -52,7 +52,8 @@ static int check_rootless(const struct agx_rootless *r, const struct agx_spec *s
     if (bad < 0)
         return bad;
     if (spec->mounts_len > 0 && (r->idmap.uid >= AGX_IDMAP_IDS || r->idmap.gid >= AGX_IDMAP_IDS))
-        return refuse(err, "mounts", "ids of the daemon's user above 65535 are not seen inside");
+        return check_refuse(err, "mounts",
+                            "ids of the daemon's user above 65535 are not seen inside");
     return 0;
 }
 
@@ -64,13 +65,13 @@ int agx_native_check(struct agx_backend *b, const struct agx_spec *spec, struct 
     int r;
 
     if (spec->network == AGX_NETWORK_NONE && spec->companions_len > 0)
-        return refuse(err, "companion_containers", "a sandbox with network 'none' has none");
+        return check_refuse(err, "companion_containers", "a sandbox with network 'none' has none");
     if (spec->network == AGX_NETWORK_NONE && spec->ports_len > 0)
-        return refuse(err, "ports", "a sandbox with network 'none' has none");
-    if (spec->companions_len + 1 > AGX_NEST_MEMBERS_MAX)
-        return refuse(err, "companion_containers", "a sandbox has at most 12 of them");
+        return check_refuse(err, "ports", "a sandbox with network 'none' has none");
+    if (spec->companions_len + 1 > AGX_NSSET_MEMBERS_MAX)
+        return check_refuse(err, "companion_containers", "a sandbox has at most 12 of them");
     if (spec->gpus)
-        return refuse(err, "gpus", "the native backend has none");
+        return check_refuse(err, "gpus", "the native backend has none");
     r = n->rootless ? check_rootless(n->rootless, spec, err) : 0;
     if (r == 0)
         r = check_ports(spec, err);

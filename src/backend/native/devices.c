@@ -63,7 +63,7 @@ static int make_node(int dir, const char *path, size_t i, struct agx_error **err
     return 0;
 }
 
-static int fill(int dir, const char *path, bool bound, struct agx_error **err)
+static int devices_fill(int dir, const char *path, bool bound, struct agx_error **err)
 {
     int r = 0;
 
@@ -96,7 +96,7 @@ static int mount_and_fill(const char *path, bool bound, struct agx_error **err)
     dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return agx_error_errno(err, errno, "open '%s'", path);
-    return fill(dir, path, bound, err);
+    return devices_fill(dir, path, bound, err);
 }
 
 int agx_devices_open(const char *path, bool bound, struct agx_devices **ret_devices,

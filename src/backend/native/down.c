@@ -128,7 +128,7 @@ static int enter_kill(struct agx_op *op, struct agx_error **err)
 static int enter_settle(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_downing *d = downing_of(op);
-    const bool again = d->box->attended && linger(d);
+    const bool again = d->box->init_is_up && linger(d);
 
     return agx_op_wait(&d->op, 0, again ? DOWN_SETTLE : DOWN_CLEAN, err);
 }
@@ -256,10 +256,10 @@ static int enter_clean(struct agx_op *op, struct agx_error **err)
     struct clean_job *c = agx_new(struct clean_job);
     int r;
 
-    box->guard = agx_resolve_stop(box->guard);
+    box->egress_watch = agx_resolve_stop(box->egress_watch);
     c->ports_pidfd = agx_forward_dup_pidfd(box->ports);
     agx_native_box_unforward(box);
-    box->nest = agx_nest_remove(box->nest);
+    box->nsset = agx_nsset_remove(box->nsset);
     c->job.kind = &clean_kind;
     c->downing = d;
     c->dirs = &d->native->dirs;
@@ -343,19 +343,19 @@ void agx_native_down_hear(struct agx_native_downing *d)
 enum { TASK_DONE = AGX_OP_DONE, TASK_AWAIT, TASK_DOWN };
 
 struct down_task {
-    struct agx_task task;
+    struct agx_sandbox_op task;
     struct agx_native_downing *downing;
 };
 
 static struct down_task *down_task_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(op), struct down_task, task);
+    return container_of(agx_sandbox_op_of(op), struct down_task, task);
 }
 
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_native_task_await(agx_task_of(op), TASK_AWAIT, TASK_DOWN);
+    return agx_native_op_await(agx_sandbox_op_of(op), TASK_AWAIT, TASK_DOWN);
 }
 
 static void on_down(void *user, struct agx_error *error)
@@ -403,8 +403,8 @@ static const struct agx_op_kind task_kind = {
     .states = task_states,
     .n_states = AGX_ARRAY_LEN(task_states),
     .cancel_held = cancel_down,
-    .finish = agx_native_task_ended,
+    .finish = agx_native_op_ended,
 };
 
-const struct agx_task_verb agx_native_verb_down = { .op = &task_kind,
-                                                    .size = sizeof(struct down_task) };
+const struct agx_sandbox_op_verb agx_native_verb_down = { .op = &task_kind,
+                                                          .size = sizeof(struct down_task) };

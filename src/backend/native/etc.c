@@ -30,11 +30,11 @@ int agx_etc_hosts(const struct agx_etc *e, size_t part, struct agx_buf *out)
                                 "::1\tlocalhost ip6-localhost ip6-loopback\n"
                                 "0.0.0.0\thost.docker.internal gateway.docker.internal\n");
 
-    if (r == 0 && e->nest->members[part].address[0] == '\0')
+    if (r == 0 && e->nsset->members[part].address[0] == '\0')
         r = agx_buf_printf(out, "127.0.1.1\t%s\n", agx_etc_hostname(e, part, name));
-    for (size_t i = 0; r == 0 && i < e->nest->n; i++) {
-        if (e->nest->members[i].address[0] != '\0')
-            r = agx_buf_printf(out, "%s\t%s\n", e->nest->members[i].address,
+    for (size_t i = 0; r == 0 && i < e->nsset->n; i++) {
+        if (e->nsset->members[i].address[0] != '\0')
+            r = agx_buf_printf(out, "%s\t%s\n", e->nsset->members[i].address,
                                agx_etc_hostname(e, i, name));
     }
     for (size_t i = 0; r == 0 && i < e->hosts->len; i++)

@@ -2,7 +2,7 @@
 #ifndef AGX_BACKEND_NATIVE_ETC_H
 #define AGX_BACKEND_NATIVE_ETC_H
 
-#include "backend/native/nest.h"
+#include "backend/native/net/nsset.h"
 #include "base/buf.h"
 #include "core/spec.h"
 
@@ -10,7 +10,7 @@
 struct agx_etc {
     const char *sandbox_id;
     const struct agx_spec *spec;
-    const struct agx_nest *nest;
+    const struct agx_nsset *nsset;
     const struct agx_words *hosts; /* further lines: "name:address" */
 };
 

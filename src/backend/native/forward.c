@@ -9,7 +9,7 @@
  */
 #include "backend/native/forward.h"
 
-#include "backend/native/resolv.h"
+#include "backend/native/net/resolv.h"
 #include "base/mem.h"
 #include "loop/child.h"
 #include "loop/uverr.h"
@@ -129,7 +129,7 @@ static void close_handle(uv_poll_t *p)
         uv_close((uv_handle_t *)p, on_closed);
 }
 
-static void reap(struct agx_forward *f)
+static void forward_reap(struct agx_forward *f)
 {
     if (f->ours)
         (void)waitid(P_PIDFD, (id_t)f->pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
@@ -153,7 +153,7 @@ static void on_ended(uv_poll_t *p, int status, int events)
 {
     (void)status;
     (void)events;
-    reap(p->data);
+    forward_reap(p->data);
     tell_end(p->data);
 }
 
@@ -161,7 +161,7 @@ static void on_ended_last(uv_poll_t *p, int status, int events)
 {
     (void)status;
     (void)events;
-    reap(p->data);
+    forward_reap(p->data);
     close_handle(p);
 }
 
@@ -226,8 +226,8 @@ static void on_report(uv_poll_t *p, int status, int events)
     tell_end(f); /* freed only when its handles are closed */
 }
 
-static int watch(struct agx_forward *f, uv_poll_t *p, int fd, uv_poll_cb ready,
-                 struct agx_error **err)
+static int forward_watch(struct agx_forward *f, uv_poll_t *p, int fd, uv_poll_cb ready,
+                         struct agx_error **err)
 {
     int r = uv_poll_init(agx_loop_uv(f->loop), p, fd);
 
@@ -240,15 +240,15 @@ static int watch(struct agx_forward *f, uv_poll_t *p, int fd, uv_poll_cb ready,
 }
 
 /* Takes the pidfd and the pipe, even on failure. `report_fd` may be -1. */
-static int hold(struct agx_loop *l, const struct agx_native_proc *proc, int pidfd, int report_fd,
-                struct agx_forward **ret, struct agx_error **err)
+static int forward_hold(struct agx_loop *l, const struct agx_native_proc *proc, int pidfd,
+                        int report_fd, struct agx_forward **ret, struct agx_error **err)
 {
     struct agx_forward *f = agx_new(struct agx_forward);
     int r;
 
     *f = (struct agx_forward){ .loop = l, .proc = *proc, .pidfd = pidfd, .report_fd = report_fd };
     f->ours = report_fd >= 0;
-    r = watch(f, &f->exit, pidfd, on_ended, err);
+    r = forward_watch(f, &f->exit, pidfd, on_ended, err);
     if (r < 0) {
         agx_closep(&f->pidfd);
         agx_closep(&f->report_fd);
@@ -257,7 +257,7 @@ static int hold(struct agx_loop *l, const struct agx_native_proc *proc, int pidf
     }
     uv_unref((uv_handle_t *)&f->exit); /* its end is watched, but must not keep the loop running */
     if (report_fd >= 0)
-        r = watch(f, &f->report, report_fd, on_report, err);
+        r = forward_watch(f, &f->report, report_fd, on_report, err);
     if (r < 0) {
         agx_closep(&f->report_fd);
         f->report_fd = -1;
@@ -326,8 +326,8 @@ static struct command make_command(const struct agx_forward_params *p, int repor
     return c;
 }
 
-static int spawn(const struct agx_forward_params *p, int report_fd, struct agx_native_proc *ret,
-                 int *ret_pidfd, struct agx_error **err)
+static int forward_spawn(const struct agx_forward_params *p, int report_fd,
+                         struct agx_native_proc *ret, int *ret_pidfd, struct agx_error **err)
 {
     _cleanup_(command_done) struct command c = make_command(p, report_fd);
     const struct agx_child_params child = { .file = p->program,
@@ -360,13 +360,13 @@ int agx_forward_start(struct agx_loop *l, const struct agx_forward_params *param
     agx_loop_assert(l);
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return agx_error_errno(err, errno, "start agentix-forward");
-    r = spawn(params, pipes[1], &proc, &pidfd, err);
+    r = forward_spawn(params, pipes[1], &proc, &pidfd, err);
     (void)close(pipes[1]);
     if (r < 0) {
         (void)close(pipes[0]);
         return r;
     }
-    r = hold(l, &proc, pidfd, pipes[0], ret_forward, err);
+    r = forward_hold(l, &proc, pidfd, pipes[0], ret_forward, err);
     if (r == 0) {
         (*ret_forward)->done = done;
         (*ret_forward)->user = user;
@@ -380,7 +380,7 @@ int agx_forward_adopt(struct agx_loop *l, const struct agx_native_proc *proc,
     int pidfd = agx_native_proc_open(proc, err);
 
     agx_loop_assert(l);
-    return pidfd < 0 ? pidfd : hold(l, proc, pidfd, -1, ret_forward, err);
+    return pidfd < 0 ? pidfd : forward_hold(l, proc, pidfd, -1, ret_forward, err);
 }
 
 void agx_forward_watch(struct agx_forward *f, agx_forward_ended_fn ended, void *user)

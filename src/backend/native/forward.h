@@ -17,7 +17,7 @@
 #ifndef AGX_BACKEND_NATIVE_FORWARD_H
 #define AGX_BACKEND_NATIVE_FORWARD_H
 
-#include "backend/native/proc.h"
+#include "backend/proc.h"
 #include "core/spec.h"
 #include "loop/loop.h"
 

@@ -5,8 +5,8 @@
  */
 #include "backend/native/launch.h"
 
-#include "backend/native/compose.h"
-#include "backend/native/initsock.h"
+#include "backend/native/plan_build.h"
+#include "backend/native/net/initsock.h"
 #include "base/fd.h"
 #include "base/fdpass.h"
 #include "base/mem.h"
@@ -34,7 +34,7 @@ struct agx_launch {
 
 /* ---- the end ---- */
 
-static void settle(struct agx_launch *x)
+static void launch_settle(struct agx_launch *x)
 {
     if (!x->closing || x->child || x->polls)
         return;
@@ -48,7 +48,7 @@ static void on_poll_closed(uv_handle_t *h)
     struct agx_launch *x = container_of((uv_poll_t *)h, struct agx_launch, poll);
 
     x->polls = false;
-    settle(x);
+    launch_settle(x);
 }
 
 static void hang_up(struct agx_launch *x)
@@ -73,7 +73,7 @@ struct agx_launch *agx_launch_close(struct agx_launch *x, void (*closed)(void *u
 }
 
 /* Takes the error. */
-static void fail(struct agx_launch *x, struct agx_error *error)
+static void launch_fail(struct agx_launch *x, struct agx_error *error)
 {
     hang_up(x);
     x->ops.failed(x->user, error);
@@ -86,15 +86,15 @@ static void on_child_exit(void *user, const struct agx_child_status *status)
 
     (void)status;
     x->child = NULL;
-    settle(x);
+    launch_settle(x);
 }
 
 /* ---- reports ---- */
 
 /* 1: a packet, and what it is about as a descriptor, or -1; 0: not now; negative: there will be
  * none. */
-static int receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
-                   struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
+static int launch_receive(struct agx_launch *x, uint8_t buf[AGX_PLAN_REPORT_MAX],
+                          struct agx_plan_report *ret, int *ret_fd, struct agx_error **err)
 {
     _cleanup_close_ int fd = -1;
     struct agx_fdpass in = { .fds = &fd, .max = 1 };
@@ -119,7 +119,7 @@ static void on_readable(uv_poll_t *h, int status, int events)
     struct agx_plan_report report = { 0 };
     struct agx_error *error = NULL;
     int fd = -1;
-    int r = receive(x, buf, &report, &fd, &error);
+    int r = launch_receive(x, buf, &report, &fd, &error);
 
     (void)status;
     (void)events;
@@ -131,7 +131,7 @@ static void on_readable(uv_poll_t *h, int status, int events)
         r = agx_error_set(&error, AGX_INTERNAL, "agentix-init cloned nothing");
     if (r < 0) {
         agx_closep(&fd);
-        fail(x, error);
+        launch_fail(x, error);
         return;
     }
     x->ops.told(x->user, report.kind, fd, (pid_t)report.pid);
@@ -171,22 +171,22 @@ static size_t list_fds(const struct agx_launch_params *p, const int report_plan[
     const struct agx_cgroup_entry *c = p->cgroup;
     size_t n = 0;
 
-    out[n++] = (struct agx_child_fd){ report_plan[0], AGX_COMPOSE_FD_REPORT };
-    out[n++] = (struct agx_child_fd){ report_plan[1], AGX_COMPOSE_FD_PLAN };
-    out[n++] = (struct agx_child_fd){ p->user_fd, AGX_COMPOSE_FD_USER };
-    out[n++] = (struct agx_child_fd){ p->net_fd, AGX_COMPOSE_FD_NET };
+    out[n++] = (struct agx_child_fd){ report_plan[0], AGX_PLAN_BUILD_FD_REPORT };
+    out[n++] = (struct agx_child_fd){ report_plan[1], AGX_PLAN_BUILD_FD_PLAN };
+    out[n++] = (struct agx_child_fd){ p->user_fd, AGX_PLAN_BUILD_FD_USER };
+    out[n++] = (struct agx_child_fd){ p->net_fd, AGX_PLAN_BUILD_FD_NET };
     if (c->dir_fd >= 0)
-        out[n++] = (struct agx_child_fd){ c->dir_fd, AGX_COMPOSE_FD_CGROUP };
+        out[n++] = (struct agx_child_fd){ c->dir_fd, AGX_PLAN_BUILD_FD_CGROUP };
     for (size_t i = 0; i < c->n_tasks; i++)
-        out[n++] = (struct agx_child_fd){ c->tasks_fds[i], AGX_COMPOSE_FD_CGROUP + (int)i };
+        out[n++] = (struct agx_child_fd){ c->tasks_fds[i], AGX_PLAN_BUILD_FD_CGROUP + (int)i };
     for (size_t i = 0; p->binds && i < p->binds->len; i++)
         out[n++] =
-            (struct agx_child_fd){ p->binds->items[i].from.fd, (int)agx_compose_bind_fd(c, i) };
+            (struct agx_child_fd){ p->binds->items[i].from.fd, (int)agx_plan_build_bind_fd(c, i) };
     return n;
 }
 
-static int spawn(struct agx_launch *x, struct agx_loop *l, const struct agx_launch_params *p,
-                 const int report_plan[2], struct agx_error **err)
+static int launch_spawn(struct agx_launch *x, struct agx_loop *l, const struct agx_launch_params *p,
+                        const int report_plan[2], struct agx_error **err)
 {
     const size_t most = AGX_CGROUP_TASKS_MAX + 5 + (p->binds ? p->binds->len : 0);
     _cleanup_free_ struct agx_child_fd *fds = agx_alloc(most * sizeof(*fds));
@@ -198,7 +198,7 @@ static int spawn(struct agx_launch *x, struct agx_loop *l, const struct agx_laun
                                              .n_fds = list_fds(p, report_plan, fds),
                                              .group = AGX_CHILD_NEW_SESSION };
 
-    (void)snprintf(number, sizeof(number), "%d", AGX_COMPOSE_FD_PLAN);
+    (void)snprintf(number, sizeof(number), "%d", AGX_PLAN_BUILD_FD_PLAN);
     return agx_child_start(l, &params, on_child_exit, x, &x->child, err);
 }
 
@@ -219,7 +219,7 @@ int agx_launch_start(struct agx_loop *l, const struct agx_launch_params *p,
     if (r == 0) {
         ours = pair[0];
         theirs = pair[1];
-        r = spawn(x, l, p, (const int[]){ theirs, plan }, err);
+        r = launch_spawn(x, l, p, (const int[]){ theirs, plan }, err);
     }
     if (r < 0) {
         free(x);

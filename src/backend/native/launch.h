@@ -11,8 +11,8 @@
 #ifndef AGX_BACKEND_NATIVE_LAUNCH_H
 #define AGX_BACKEND_NATIVE_LAUNCH_H
 
-#include "backend/binds.h"
-#include "backend/native/cgroup.h"
+#include "backend/files/binds.h"
+#include "backend/native/limits/cgroup.h"
 #include "base/buf.h"
 #include "codec/initproto_plan.h"
 #include "loop/loop.h"

@@ -1,7 +1,7 @@
 /*
  * load.c: sandboxes of earlier daemons: found, adopted, or removed.
  *
- *     READ --> FENCE <--> PAUSE
+ *     READ --> FIREWALL <--> PAUSE
  *                |
  *                v
  *              done
@@ -22,7 +22,7 @@
 
 #include "base/banned.h"
 
-enum { LOAD_DONE = AGX_OP_DONE, LOAD_READ, LOAD_FENCE, LOAD_PAUSE };
+enum { LOAD_DONE = AGX_OP_DONE, LOAD_READ, LOAD_FIREWALL, LOAD_PAUSE };
 
 /* One directory. */
 struct item {
@@ -46,7 +46,7 @@ struct read_job {
 struct load {
     struct agx_op op;
     struct agx_native *native;
-    bool fencing; /* on_fenced() will come */
+    bool firewalling; /* on_firewalled() will come */
 };
 
 static struct load *load_of(struct agx_op *op)
@@ -214,33 +214,33 @@ static int run_read(struct agx_job *j, struct agx_error **err)
 
 /* ---- adopting ---- */
 
-static enum agx_nest_network network_of(const struct agx_native_state *s)
+static enum agx_nsset_network network_of(const struct agx_native_state *s)
 {
     if (s->network == AGX_NETWORK_NONE)
-        return AGX_NEST_NONE;
-    return s->network == AGX_NETWORK_EGRESS ? AGX_NEST_CLOSED : AGX_NEST_NAT;
+        return AGX_NSSET_NONE;
+    return s->network == AGX_NETWORK_EGRESS ? AGX_NSSET_CLOSED : AGX_NSSET_NAT;
 }
 
 /* Takes the namespaces of the item. */
-static int adopt_nest(struct agx_native_box *box, struct item *it, struct agx_error **err)
+static int adopt_nsset(struct agx_native_box *box, struct item *it, struct agx_error **err)
 {
     const struct agx_native_state *s = &box->state;
     _cleanup_free_ uint32_t *bases = agx_alloc(s->n_parts * sizeof(*bases));
-    _cleanup_free_ struct agx_egress *egress = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*egress));
-    const struct agx_nest_record record = { .network = network_of(s),
-                                            .interface = s->interface,
-                                            .subnet = s->subnet,
-                                            .n = s->n_parts,
-                                            .id_bases = bases,
-                                            .fds = (const int(*)[2])it->ns,
-                                            .egress = egress,
-                                            .n_egress =
-                                                agx_native_egress_parse(&s->egress, egress) };
+    _cleanup_free_ struct agx_egress *egress = agx_alloc(AGX_FIREWALL_EGRESS_MAX * sizeof(*egress));
+    const struct agx_nsset_record record = { .network = network_of(s),
+                                             .interface = s->interface,
+                                             .subnet = s->subnet,
+                                             .n = s->n_parts,
+                                             .id_bases = bases,
+                                             .fds = (const int(*)[2])it->ns,
+                                             .egress = egress,
+                                             .n_egress =
+                                                 agx_native_egress_parse(&s->egress, egress) };
     int r;
 
     for (size_t i = 0; i < s->n_parts; i++)
         bases[i] = s->parts[i].id_base;
-    r = agx_nests_adopt(box->native->nests, &record, &box->nest, err);
+    r = agx_nsset_pool_adopt(box->native->nssets, &record, &box->nsset, err);
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)
         it->ns[i][0] = it->ns[i][1] = -1;
     return r;
@@ -252,7 +252,7 @@ static int reserve_ids(struct agx_native_box *box, struct agx_error **err)
 
     for (size_t i = 0; r == 0 && i < box->state.n_parts; i++) {
         if (box->state.parts[i].id_base != 0)
-            r = agx_nests_reserve(box->native->nests, box->state.parts[i].id_base, err);
+            r = agx_nsset_pool_reserve(box->native->nssets, box->state.parts[i].id_base, err);
     }
     return r;
 }
@@ -284,13 +284,13 @@ static int adopt_item(struct agx_native *n, struct item *it, struct agx_error **
         if (it->pidfds[i] >= 0)
             agx_native_part_watch(&box->parts[i], AGX_TAKE_FD(it->pidfds[i]));
     }
-    r = agx_native_box_runs(box) ? adopt_nest(box, it, err) : reserve_ids(box, err);
-    if (r == 0 && n->pasta && box->nest && box->nest->network != AGX_NEST_NONE)
+    r = agx_native_box_runs(box) ? adopt_nsset(box, it, err) : reserve_ids(box, err);
+    if (r == 0 && n->pasta && box->nsset && box->nsset->network != AGX_NSSET_NONE)
         agx_pasta_need(n->pasta);
     if (r == 0 && agx_native_part_runs(box, 0))
-        r = agx_native_box_attend(box, err);
+        r = agx_native_box_init_client(box, err);
     if (r == 0)
-        agx_native_guard(box);
+        agx_native_egress_watch(box);
     if (r == 0)
         agx_native_forward_adopt(box);
     return r;
@@ -304,9 +304,9 @@ static void settle_boxes(struct agx_native *n)
     for (size_t at = 0; agx_map_next(&n->boxes, &at, NULL, &value);) {
         struct agx_native_box *box = value;
 
-        if (!box->attended)
+        if (!box->init_is_up)
             agx_native_box_down(box, NULL);
-        agx_native_tend(box);
+        agx_native_forward_keep(box);
     }
 }
 
@@ -352,10 +352,10 @@ static int enter_read(struct agx_op *op, struct agx_error **err)
         free(x);
     else
         agx_op_hold(&l->op);
-    return agx_op_wait(&l->op, r, LOAD_FENCE, err);
+    return agx_op_wait(&l->op, r, LOAD_FIREWALL, err);
 }
 
-/* ---- the fence ---- */
+/* ---- the firewall ---- */
 
 /* Running operations wait for nothing else. */
 static void wake_all(struct agx_native *n)
@@ -369,28 +369,28 @@ static void wake_all(struct agx_native *n)
         agx_op_wake(op);
 }
 
-static void on_fenced(void *user, struct agx_error *error)
+static void on_firewalled(void *user, struct agx_error *error)
 {
     struct load *l = user;
     struct agx_native *n = l->native;
 
-    l->fencing = false;
-    n->unfenced = agx_error_free(n->unfenced);
-    n->unfenced = error;
-    n->fenced = !error;
+    l->firewalling = false;
+    n->unfirewalled = agx_error_free(n->unfirewalled);
+    n->unfirewalled = error;
+    n->firewalled = !error;
     l->op.then = error ? LOAD_PAUSE : LOAD_DONE;
     if (error)
-        AGX_LOG(AGX_LOG_WARN, "native.unfenced", AGX_F_ERR(error), AGX_F_BOOL("ignored", true));
+        AGX_LOG(AGX_LOG_WARN, "native.unfirewalled", AGX_F_ERR(error), AGX_F_BOOL("ignored", true));
     wake_all(n);
     agx_op_arrive(&l->op);
 }
 
-static int enter_fence(struct agx_op *op, struct agx_error **err)
+static int enter_firewall(struct agx_op *op, struct agx_error **err)
 {
     struct load *l = load_of(op);
-    int r = agx_nests_begin(l->native->nests, on_fenced, l, err);
+    int r = agx_nsset_pool_begin(l->native->nssets, on_firewalled, l, err);
 
-    l->fencing = r == 0;
+    l->firewalling = r == 0;
     if (r == 0)
         agx_op_hold(&l->op);
     return agx_op_wait(&l->op, r, LOAD_DONE, err);
@@ -400,18 +400,18 @@ static int enter_pause(struct agx_op *op, struct agx_error **err)
 {
     struct load *l = load_of(op);
 
-    agx_op_pause(&l->op, AGX_NATIVE_FENCE_AGAIN_MS);
-    return agx_op_wait(&l->op, 0, LOAD_FENCE, err);
+    agx_op_pause(&l->op, AGX_NATIVE_FIREWALL_AGAIN_MS);
+    return agx_op_wait(&l->op, 0, LOAD_FIREWALL, err);
 }
 
-/* Only the end of the backend cancels it, and nests that are closed tell nobody. */
+/* Only the end of the backend cancels it, and nssets that are closed tell nobody. */
 static void cancel_load(struct agx_op *op)
 {
     struct load *l = container_of(op, struct load, op);
 
-    if (!l->fencing)
+    if (!l->firewalling)
         return;
-    l->fencing = false;
+    l->firewalling = false;
     agx_op_arrive(op);
 }
 
@@ -423,8 +423,8 @@ static void load_ended(struct agx_op *op, struct agx_error *error)
     if (error && !n->base.closing) { /* nothing can be created, and waiting operations get this
                                       * error */
         AGX_LOG(AGX_LOG_ERROR, "native.not_loaded", AGX_F_ERR(error));
-        n->unfenced = agx_error_free(n->unfenced);
-        n->unfenced = AGX_TAKE_PTR(error);
+        n->unfirewalled = agx_error_free(n->unfirewalled);
+        n->unfirewalled = AGX_TAKE_PTR(error);
     }
     agx_error_free(error);
     if (!n->base.closing)
@@ -434,7 +434,7 @@ static void load_ended(struct agx_op *op, struct agx_error *error)
 
 static const struct agx_op_state load_states[] = {
     [LOAD_READ] = { "read", enter_read, agx_op_cancel_held },
-    [LOAD_FENCE] = { "fence", enter_fence, agx_op_cancel_held },
+    [LOAD_FIREWALL] = { "firewall", enter_firewall, agx_op_cancel_held },
     [LOAD_PAUSE] = { "pause", enter_pause, agx_op_cancel_held },
 };
 

@@ -8,7 +8,7 @@
  */
 #include "backend/native/native_internal.h"
 
-#include "backend/question.h"
+#include "backend/query_op.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -16,7 +16,7 @@
 enum { LOOK_DONE = AGX_OP_DONE, LOOK_AWAIT, LOOK_LIST };
 
 struct look {
-    struct agx_question question;
+    struct agx_query_op query;
     struct agx_native *native;
     agx_backend_seen_fn seen;
     struct agx_words found; /* ids that have a directory */
@@ -24,7 +24,7 @@ struct look {
 
 static struct look *look_of(struct agx_op *op)
 {
-    return container_of(op, struct look, question.op);
+    return container_of(op, struct look, query.op);
 }
 
 static int enter_await(struct agx_op *op, struct agx_error **err)
@@ -67,8 +67,8 @@ static void list_done(struct agx_job *j, struct agx_error *error)
     l->found = x->found;
     x->found = (struct agx_words){ 0 };
     list_free(x);
-    agx_op_fail(&l->question.op, &error);
-    agx_op_arrive(&l->question.op);
+    agx_op_fail(&l->query.op, &error);
+    agx_op_arrive(&l->query.op);
 }
 
 static const struct agx_job_kind list_kind = { .name = "list", .run = run_list, .done = list_done };
@@ -82,14 +82,14 @@ static int enter_list(struct agx_op *op, struct agx_error **err)
     x->job.kind = &list_kind;
     x->look = l;
     x->dirs = &l->native->dirs;
-    r = agx_text_set(&x->id, l->question.sandbox_id, err);
+    r = agx_text_set(&x->id, l->query.sandbox_id, err);
     if (r == 0)
         r = agx_job_start(&x->job, l->native->disk_pool, err);
     if (r < 0)
         list_free(x);
     else
-        agx_op_hold(&l->question.op);
-    return agx_op_wait(&l->question.op, r, LOOK_DONE, err);
+        agx_op_hold(&l->query.op);
+    return agx_op_wait(&l->query.op, r, LOOK_DONE, err);
 }
 
 /* ---- telling ---- */
@@ -116,15 +116,15 @@ static void tell_one(const struct look *l, const char *id, bool there)
         seen.remains = there || (box && box->known);
     }
     seen.companions = companions;
-    l->seen(l->question.user, &seen);
+    l->seen(l->query.user, &seen);
 }
 
-static void tell(const struct look *l)
+static void look_tell(const struct look *l)
 {
-    if (l->question.sandbox_id)
-        tell_one(l, l->question.sandbox_id, l->found.len > 0);
-    for (size_t i = 0;
-         !l->question.sandbox_id && i < l->found.len && agx_question_is_heard(&l->question); i++) {
+    if (l->query.sandbox_id)
+        tell_one(l, l->query.sandbox_id, l->found.len > 0);
+    for (size_t i = 0; !l->query.sandbox_id && i < l->found.len && agx_query_op_is_heard(&l->query);
+         i++) {
         if (agx_ident_check("sandbox_id", agx_str_from(l->found.items[i]), NULL) == 0)
             tell_one(l, l->found.items[i], true);
     }
@@ -134,9 +134,9 @@ static void look_ended(struct agx_op *op, struct agx_error *error)
 {
     struct look *l = look_of(op);
 
-    if (!error && agx_question_is_heard(&l->question))
-        tell(l);
-    agx_question_end(&l->question, error);
+    if (!error && agx_query_op_is_heard(&l->query))
+        look_tell(l);
+    agx_query_op_end(&l->query, error);
     agx_words_done(&l->found);
     free(l);
 }
@@ -160,7 +160,7 @@ int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
                     struct agx_error **err)
 {
     struct look *l = agx_new(struct look);
-    int r = agx_question_init(&l->question, b, sandbox_id, done, user, err);
+    int r = agx_query_op_init(&l->query, b, sandbox_id, done, user, err);
 
     if (r < 0) {
         free(l);
@@ -168,6 +168,6 @@ int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
     }
     l->native = agx_native_of(b);
     l->seen = seen;
-    agx_question_start(&l->question, &look_kind, &l->native->operations, ret_op);
+    agx_query_op_start(&l->query, &look_kind, &l->native->operations, ret_op);
     return 0;
 }

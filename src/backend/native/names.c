@@ -5,7 +5,7 @@
  * The record has the list with the addresses that are in the sandbox's hosts file, so a restarted
  * daemon continues the egress watch.
  */
-#include "backend/hosts.h"
+#include "backend/net/hosts.h"
 #include "backend/native/op_up.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -16,7 +16,7 @@ size_t agx_native_egress_parse(const struct agx_words *words, struct agx_egress 
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < words->len && n < AGX_FENCE_EGRESS_MAX; i++) {
+    for (size_t i = 0; i < words->len && n < AGX_FIREWALL_EGRESS_MAX; i++) {
         if (agx_egress_parse(agx_str_from(words->items[i]), &ret[n], NULL) == 0)
             n++;
     }
@@ -59,7 +59,7 @@ int agx_native_up_enter_names(struct agx_op *op, struct agx_error **err)
     if (spec->network != AGX_NETWORK_EGRESS)
         return agx_op_wait(&up->task.op, 0, UP_MAKE, err);
     r = agx_words_copy(&up->egress, &spec->egress, err);
-    list = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*list));
+    list = agx_alloc(AGX_FIREWALL_EGRESS_MAX * sizeof(*list));
     n = agx_native_egress_parse(&spec->egress, list);
     if (r == 0 && has_names(list, n)) {
         r = agx_resolve_start(up->native->resolver, list, n, on_resolved, up, &up->resolve, err);
@@ -84,24 +84,24 @@ static void on_changed(void *user, const struct agx_egress *list, size_t n)
     struct agx_native_box *box = user;
     struct agx_error *error = NULL;
 
-    if (box->nest && agx_nest_restrict(box->nest, list, n, NULL, NULL, &error) < 0)
+    if (box->nsset && agx_nsset_restrict(box->nsset, list, n, NULL, NULL, &error) < 0)
         AGX_LOG(AGX_LOG_WARN, "native.egress_not_put", AGX_F_STR("sandbox", box->id),
                 AGX_F_ERR(error), AGX_F_BOOL("ignored", true));
     agx_error_free(error);
 }
 
-void agx_native_guard(struct agx_native_box *box)
+void agx_native_egress_watch(struct agx_native_box *box)
 {
     _cleanup_free_ struct agx_egress *list = NULL;
     struct agx_error *error = NULL;
     size_t n;
 
-    if (box->guard || !box->nest || box->state.network != AGX_NETWORK_EGRESS)
+    if (box->egress_watch || !box->nsset || box->state.network != AGX_NETWORK_EGRESS)
         return;
-    list = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*list));
+    list = agx_alloc(AGX_FIREWALL_EGRESS_MAX * sizeof(*list));
     n = agx_native_egress_parse(&box->state.egress, list);
-    if (has_names(list, n) &&
-        agx_resolve_start(box->native->resolver, list, n, on_changed, box, &box->guard, &error) < 0)
+    if (has_names(list, n) && agx_resolve_start(box->native->resolver, list, n, on_changed, box,
+                                                &box->egress_watch, &error) < 0)
         AGX_LOG(AGX_LOG_WARN, "native.not_guarded", AGX_F_STR("sandbox", box->id), AGX_F_ERR(error),
                 AGX_F_BOOL("ignored", true));
     agx_error_free(error);

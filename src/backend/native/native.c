@@ -1,13 +1,13 @@
 /*
  * native.c: the backend object: open, close, and the calls that are not operations.
  *
- * Invariant: whatever runs on the loop for this object (operations, attends, handles, pools, the nests)
- * counts in `n_open`; a closed backend is freed by the last of them.
+ * Invariant: whatever runs on the loop for this object (operations, init clients, handles, pools,
+ * the nssets) counts in `n_open`; a closed backend is freed by the last of them.
  */
 #include "backend/native/native_internal.h"
 
-#include "backend/fence.h"
-#include "backend/native/seccomp.h"
+#include "backend/net/firewall.h"
+#include "backend/native/limits/seccomp.h"
 #include "backend/owner.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* ---- commands: the attend of their sandbox ---- */
+/* ---- commands: the init client of their sandbox ---- */
 
 static int native_exec_start(struct agx_backend *b, const struct agx_backend_exec *q, bool adopt,
                              const struct agx_backend_exec_hooks *hooks, void *user,
@@ -26,7 +26,8 @@ static int native_exec_start(struct agx_backend *b, const struct agx_backend_exe
     struct agx_native_box *box;
     int r = agx_native_box_get(agx_native_of(b), q->sandbox->id, &box, err);
 
-    return r < 0 ? r : agx_attend_exec(box->attend, q, adopt, hooks, user, ret_op, err);
+    return r < 0 ? r
+                 : agx_init_client_exec_start(box->init_client, q, adopt, hooks, user, ret_op, err);
 }
 
 static int native_exec_kill(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -36,7 +37,9 @@ static int native_exec_kill(struct agx_backend *b, const char *sandbox_id, const
     struct agx_native_box *box;
     int r = agx_native_box_get(agx_native_of(b), sandbox_id, &box, err);
 
-    return r < 0 ? r : agx_attend_kill(box->attend, exec_id, grace_ms, gone, user, ret_op, err);
+    return r < 0
+               ? r
+               : agx_init_client_kill(box->init_client, exec_id, grace_ms, gone, user, ret_op, err);
 }
 
 static int native_exec_write(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -46,7 +49,9 @@ static int native_exec_write(struct agx_backend *b, const char *sandbox_id, cons
     struct agx_native_box *box;
     int r = agx_native_box_get(agx_native_of(b), sandbox_id, &box, err);
 
-    return r < 0 ? r : agx_attend_write(box->attend, exec_id, data, eof, taken, user, ret_op, err);
+    return r < 0 ? r
+                 : agx_init_client_write(box->init_client, exec_id, data, eof, taken, user, ret_op,
+                                         err);
 }
 
 static int native_forget_exec(struct agx_backend *b, const char *sandbox_id, const char *exec_id,
@@ -54,7 +59,7 @@ static int native_forget_exec(struct agx_backend *b, const char *sandbox_id, con
 {
     const struct agx_native_box *box = agx_native_box_find(agx_native_of(b), sandbox_id);
 
-    return box ? agx_attend_forget(box->attend, exec_id, err) : 0;
+    return box ? agx_init_client_forget(box->init_client, exec_id, err) : 0;
 }
 
 /* ---- the trash ---- */
@@ -122,9 +127,9 @@ static void native_free(struct agx_native *n)
     n->cgroups = agx_cgroups_close(n->cgroups);
     n->devices = agx_devices_close(n->devices);
     agx_boxdirs_close(&n->dirs);
-    agx_shown_host_done(&n->host);
+    agx_host_view_host_done(&n->host);
     agx_buf_done(&n->seccomp);
-    agx_error_free(n->unfenced);
+    agx_error_free(n->unfirewalled);
     free(n->dir);
     free(n->ground);
     free(n->init_path);
@@ -192,9 +197,9 @@ static void native_close(struct agx_backend *b, agx_done_fn closed, void *user)
         agx_op_abort(op);
     for (size_t at = 0; agx_map_next(&n->boxes, &at, NULL, &value);)
         agx_native_box_close(value);
-    if (n->nests) {
+    if (n->nssets) {
         n->n_open++;
-        agx_nests_close(AGX_TAKE_PTR(n->nests), agx_native_on_closed, n);
+        agx_nsset_pool_close(AGX_TAKE_PTR(n->nssets), agx_native_on_closed, n);
     }
     if (n->pasta) {
         n->n_open++;
@@ -207,7 +212,7 @@ static void native_close(struct agx_backend *b, agx_done_fn closed, void *user)
     close_pool(n, n->host.pool);
     close_pool(n, n->copies_pool);
     close_pool(n, n->disk_pool);
-    close_pool(n, n->use_pool);
+    close_pool(n, n->usage_pool);
     close_pool(n, n->trash_pool);
     if (agx_loop_post(b->loop, on_posted, n) < 0) /* never inside this call */
         abort();
@@ -215,13 +220,13 @@ static void native_close(struct agx_backend *b, agx_done_fn closed, void *user)
 
 static const struct agx_backend_ops native_ops = {
     .name = "native",
-    .start = agx_native_task_start,
+    .start = agx_native_op_start,
     .look = agx_native_look,
     .exec_start = native_exec_start,
     .exec_kill = native_exec_kill,
     .exec_write = native_exec_write,
     .forget_exec = native_forget_exec,
-    .use = agx_native_use,
+    .use = agx_native_usage,
     .check = agx_native_check,
     .close = native_close,
 };
@@ -252,8 +257,8 @@ static int open_pools(struct agx_native *n, struct agx_error **err)
                                                    AGX_NATIVE_POOL_QUEUE };
     static const struct agx_pool_config disk = { "native-disk", AGX_NATIVE_DISK_THREADS,
                                                  AGX_NATIVE_POOL_QUEUE };
-    static const struct agx_pool_config use = { "native-use", AGX_NATIVE_USE_THREADS,
-                                                AGX_NATIVE_USE_QUEUE };
+    static const struct agx_pool_config use = { "native-use", AGX_NATIVE_USAGE_THREADS,
+                                                AGX_NATIVE_USAGE_QUEUE };
     static const struct agx_pool_config trash = { "native-trash", 1, 1 };
     struct agx_loop *l = n->base.loop;
     int r;
@@ -261,7 +266,7 @@ static int open_pools(struct agx_native *n, struct agx_error **err)
     if ((r = agx_pool_open(l, &host, &n->host.pool, err)) < 0 ||
         (r = agx_pool_open(l, &copies, &n->copies_pool, err)) < 0 ||
         (r = agx_pool_open(l, &disk, &n->disk_pool, err)) < 0 ||
-        (r = agx_pool_open(l, &use, &n->use_pool, err)) < 0)
+        (r = agx_pool_open(l, &use, &n->usage_pool, err)) < 0)
         return r;
     return agx_pool_open(l, &trash, &n->trash_pool, err);
 }
@@ -331,26 +336,26 @@ static int open_cgroups(struct agx_native *n, struct agx_error **err)
 static int open_kernel(struct agx_native *n, const struct agx_native_config *c,
                        struct agx_error **err)
 {
-    struct agx_nests_config nests = { .init_path = c->init_path,
-                                      .instance = n->instance,
-                                      .id_base = c->id_base,
-                                      .id_ranges = AGX_NEST_RANGES,
-                                      .ready = c->ready,
-                                      .lan_blocked = c->common.lan_blocked,
-                                      .idmap = idmap_of(n),
-                                      .net_fd = n->rootless ? n->rootless->net_fd : 0,
-                                      .notice = on_notice };
+    struct agx_nsset_pool_config nssets = { .init_path = c->init_path,
+                                            .instance = n->instance,
+                                            .id_base = c->id_base,
+                                            .id_ranges = AGX_NSSET_RANGES,
+                                            .ready = c->ready,
+                                            .lan_blocked = c->common.lan_blocked,
+                                            .idmap = idmap_of(n),
+                                            .net_fd = n->rootless ? n->rootless->net_fd : 0,
+                                            .notice = on_notice };
     int r;
 
     n->seccomp = (struct agx_buf)AGX_BUF_INIT(AGX_SECCOMP_BYTES_MAX);
-    if ((r = agx_fence_allowed(err)) < 0 ||
-        (r = agx_subnet_parse(agx_str_from(c->pool), &nests.pool, err)) < 0 ||
+    if ((r = agx_firewall_allowed(err)) < 0 ||
+        (r = agx_subnet_parse(agx_str_from(c->pool), &nssets.pool, err)) < 0 ||
         (r = agx_seccomp_compile(&n->seccomp, err)) < 0 || (r = open_cgroups(n, err)) < 0)
         return r;
     if (n->rootless && (r = open_pasta(n, err)) < 0)
         return r;
     r = agx_resolver_open(n->base.loop, NULL, &n->resolver, err);
-    return r < 0 ? r : agx_nests_open(n->base.loop, &nests, &n->nests, err);
+    return r < 0 ? r : agx_nsset_pool_open(n->base.loop, &nssets, &n->nssets, err);
 }
 
 static int open_all(struct agx_native *n, const struct agx_native_config *c, struct agx_error **err)
@@ -364,7 +369,7 @@ static int open_all(struct agx_native *n, const struct agx_native_config *c, str
     if ((r = agx_text_set(&n->init_path, c->init_path, err)) < 0 ||
         (r = agx_text_set(&n->unpack_path, c->unpack_path, err)) < 0 ||
         (r = agx_text_set(&n->forward_path, c->forward_path, err)) < 0 ||
-        (r = agx_shown_host_init(&n->host, &c->common.tools, c->common.sources, err)) < 0 ||
+        (r = agx_host_view_host_init(&n->host, &c->common.tools, c->common.sources, err)) < 0 ||
         (r = open_dirs(n, c, err)) < 0 || (r = open_kernel(n, c, err)) < 0)
         return r;
     return open_pools(n, err);

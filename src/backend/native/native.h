@@ -2,7 +2,7 @@
  * native.h: the native backend, which runs sandboxes without a container engine: `--backend
  * native`. docs/design/native.md
  *
- * A sandbox is a directory (boxdirs.h), a namespace set (nest.h), a cgroup (cgroup.h) and an
+ * A sandbox is a directory (boxdirs.h), a namespace set (nsset.h), a cgroup (cgroup.h) and an
  * agentix-init process for itself and for each companion. All that a restarted daemon needs to know
  * is in the directory.
  */
@@ -34,7 +34,7 @@ struct agx_native_config {
 
 #define AGX_NATIVE_CONFIG_INIT                                                                     \
     {                                                                                              \
-        .pool = AGX_SUBNETS_POOL, .id_base = AGX_NEST_ID_BASE, .ready = AGX_NEST_READY,            \
+        .pool = AGX_SUBNETS_POOL, .id_base = AGX_NSSET_ID_BASE, .ready = AGX_NSSET_READY,          \
         .pids = AGX_NATIVE_PIDS                                                                    \
     }
 

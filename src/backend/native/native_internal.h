@@ -1,35 +1,35 @@
 /*
  * native_internal.h: the native backend's object, shared by its files.
  *
- *     native.c    open, close, the calls that are not operations
- *     load.c      sandboxes of earlier daemons: found, adopted, or removed
- *     box.c       a known sandbox, and the processes of its parts
- *     task.c      sandbox operations (backend/task.h)
- *     op_up.c     create, resume, revive: the states
- *     up_make.c   ... images, namespace set, files
- *     up_start.c  ... processes
- *     up_forward.c ... forwarders of ports and names
- *     tend.c      keeping forwarders: restarts those that ended by themselves
- *     down.c      stops what runs, and removes it; stop, halt, delete
- *     look.c      looks at one sandbox and at all
- *     use.c       resource usage of one sandbox
- *     names.c     names of egress lists
- *     after.c     post-start commands of companions
- *     check.c     which specs are refused
+ *     native.c          open, close, the calls that are not operations
+ *     load.c            sandboxes of earlier daemons: found, adopted, or removed
+ *     box.c             a known sandbox, and the processes of its parts
+ *     native_op.c       sandbox operations (backend/sandbox_op.h)
+ *     op_up.c           create, resume, revive: the states
+ *     up_make.c         ... images, namespace set, files
+ *     up_start.c        ... processes
+ *     up_forward.c      ... forwarders of ports and names
+ *     forward_keep.c    keeping forwarders: restarts those that ended by themselves
+ *     down.c            stops what runs, and removes it; stop, halt, delete
+ *     look.c            looks at one sandbox and at all
+ *     resource_usage.c  resource usage of one sandbox
+ *     names.c           names of egress lists
+ *     post_start.c      post-start commands of companions
+ *     check.c           which specs are refused
  */
-#ifndef AGX_BACKEND_NATIVE_INTERNAL_H
-#define AGX_BACKEND_NATIVE_INTERNAL_H
+#ifndef AGX_BACKEND_NATIVE_NATIVE_INTERNAL_H
+#define AGX_BACKEND_NATIVE_NATIVE_INTERNAL_H
 
 #include "backend/native/box.h"
 #include "backend/native/boxdirs.h"
-#include "backend/native/cgroup.h"
+#include "backend/native/limits/cgroup.h"
 #include "backend/native/devices.h"
-#include "backend/native/disk.h"
+#include "backend/native/limits/disk.h"
 #include "backend/native/native.h"
-#include "backend/native/nest.h"
-#include "backend/native/pasta.h"
-#include "backend/resolve.h"
-#include "backend/shown.h"
+#include "backend/native/net/nsset.h"
+#include "backend/native/net/pasta.h"
+#include "backend/net/resolve.h"
+#include "backend/files/host_view.h"
 #include "loop/op.h"
 #include "base/map.h"
 #include "image/images.h"
@@ -44,14 +44,14 @@ struct agx_native {
     char *init_path, *unpack_path, *forward_path;
     struct agx_boxdirs dirs;
     struct agx_disk disk;
-    struct agx_shown_host host;
+    struct agx_host_view_host host;
     struct agx_pool *disk_pool; /* our own directories and cgroups */
     struct agx_pool *copies_pool;
-    struct agx_pool *use_pool;   /* counts files of sandboxes */
+    struct agx_pool *usage_pool; /* counts files of sandboxes */
     struct agx_pool *trash_pool; /* removes files, which may take long */
     struct agx_images *images;
     struct agx_puller *puller;
-    struct agx_nests *nests;
+    struct agx_nsset_pool *nssets;
     struct agx_resolver *resolver;
     struct agx_cgroups *cgroups;
     struct agx_devices *devices;
@@ -60,12 +60,12 @@ struct agx_native {
     struct agx_rootless *rootless; /* NULL: the daemon is root */
     struct agx_pasta *pasta;       /* likewise */
     bool compat;
-    bool loaded;                /* `boxes` is complete */
-    bool fenced;                /* the firewall is in force: namespace sets can be taken */
-    struct agx_error *unfenced; /* why not; NULL: not known yet */
+    bool loaded;                    /* `boxes` is complete */
+    bool firewalled;                /* the firewall is in force: namespace sets can be taken */
+    struct agx_error *unfirewalled; /* why not; NULL: not known yet */
     bool trash_is_full, trash_runs;
     struct agx_map boxes; /* by sandbox id */
-    unsigned n_open;      /* operations, attends, handles, pools, the close itself */
+    unsigned n_open;      /* operations, init clients, handles, pools, the close itself */
     agx_done_fn closed;
     void *closed_user;
 };
@@ -82,18 +82,18 @@ void agx_native_on_closed(void *user, struct agx_error *error);
 /* Something was put into the trash: empties it, in the background. */
 void agx_native_empty_trash(struct agx_native *n);
 
-/* ---- task.c ---- */
+/* ---- native_op.c ---- */
 
-int agx_native_task_start(struct agx_backend *b, const struct agx_backend_request *q,
-                          const struct agx_backend_hooks *hooks, void *user,
-                          struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
+int agx_native_op_start(struct agx_backend *b, const struct agx_backend_request *q,
+                        const struct agx_backend_hooks *hooks, void *user,
+                        struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 /* A state that waits until all is loaded and no other operation has the box; `self` is its
  * number. */
-int agx_native_task_await(struct agx_task *t, unsigned self, unsigned then);
+int agx_native_op_await(struct agx_sandbox_op *t, unsigned self, unsigned then);
 /* The `finish` of tasks. */
-void agx_native_task_ended(struct agx_op *op, struct agx_error *error);
-extern const struct agx_task_verb agx_native_verb_up;   /* CREATE, RESUME, REVIVE */
-extern const struct agx_task_verb agx_native_verb_down; /* STOP, HALT, DELETE */
+void agx_native_op_ended(struct agx_op *op, struct agx_error *error);
+extern const struct agx_sandbox_op_verb agx_native_verb_up;   /* CREATE, RESUME, REVIVE */
+extern const struct agx_sandbox_op_verb agx_native_verb_down; /* STOP, HALT, DELETE */
 
 /* ---- load.c ---- */
 
@@ -117,10 +117,10 @@ int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_s
                     agx_done_fn done, void *user, struct agx_backend_op **ret_op,
                     struct agx_error **err) AGX_MUST_CHECK;
 
-/* ---- use.c ---- */
+/* ---- resource_usage.c ---- */
 
-int agx_native_use(struct agx_backend *b, const struct agx_sandbox *sandbox, agx_backend_use_fn use,
-                   agx_done_fn done, void *user, struct agx_backend_op **ret_op,
-                   struct agx_error **err) AGX_MUST_CHECK;
+int agx_native_usage(struct agx_backend *b, const struct agx_sandbox *sandbox,
+                     agx_backend_usage_fn use, agx_done_fn done, void *user,
+                     struct agx_backend_op **ret_op, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

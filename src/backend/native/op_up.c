@@ -11,7 +11,7 @@
 static int enter_await(struct agx_op *op, struct agx_error **err)
 {
     (void)err;
-    return agx_native_task_await(agx_task_of(op), UP_AWAIT, UP_SCAN);
+    return agx_native_op_await(agx_sandbox_op_of(op), UP_AWAIT, UP_SCAN);
 }
 
 /* ---- scan ---- */
@@ -45,7 +45,7 @@ static bool mark_missing(struct agx_native_up *up)
     const struct agx_native_box *box = up->box;
     bool any = false;
 
-    for (size_t i = 0; box->nest && i < up->n_parts; i++) {
+    for (size_t i = 0; box->nsset && i < up->n_parts; i++) {
         up->parts[i].runs = agx_native_part_runs(box, i);
         any = any || !up->parts[i].runs;
     }
@@ -53,7 +53,7 @@ static bool mark_missing(struct agx_native_up *up)
 }
 
 /* A create that finds a half-made sandbox starts again from nothing. */
-static unsigned after_scan(struct agx_native_up *up, bool there, struct agx_error **err)
+static unsigned post_start_scan(struct agx_native_up *up, bool there, struct agx_error **err)
 {
     struct agx_native_box *box = up->box;
     const bool made = there && box->known && box->state.made && box->state.n_parts == up->n_parts;
@@ -75,10 +75,10 @@ static void scan_done(struct agx_job *j, struct agx_error *error)
 {
     struct scan_job *x = container_of(j, struct scan_job, job);
     struct agx_native_up *up = x->up;
-    const struct agx_task *t = &up->task;
+    const struct agx_sandbox_op *t = &up->task;
 
     if (!error)
-        up->task.op.then = after_scan(up, x->there, &error);
+        up->task.op.then = post_start_scan(up, x->there, &error);
     free(x->id);
     free(x);
     agx_op_fail(&up->task.op, &error);
@@ -147,7 +147,7 @@ static int enter_undo(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_up *up = agx_native_up_of(op);
 
-    agx_native_up_drop_nest(up);
+    agx_native_up_drop_nsset(up);
     if (up->undoes && !up->native->base.closing)
         begin_down(up);
     return agx_op_wait(&up->task.op, 0, UP_DONE, err);
@@ -169,13 +169,13 @@ static struct agx_error *ended_at_once(const struct agx_native_up *up)
 
 static void tell_companions(struct agx_native_up *up)
 {
-    const struct agx_task *t = &up->task;
+    const struct agx_sandbox_op *t = &up->task;
 
     for (size_t i = 1; i < up->n_parts; i++) {
         struct agx_error *why = AGX_TAKE_PTR(up->parts[i].failed);
 
         if (!why && up->makes)
-            agx_native_after_start(up->box, i, &t->sandbox.spec.companions[i - 1]);
+            agx_native_post_start_start(up->box, i, &t->sandbox.spec.companions[i - 1]);
         if (t->abandoned || !t->hooks.companion || t->verb == AGX_DO_REVIVE)
             agx_error_free(why);
         else
@@ -190,7 +190,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     struct agx_native_up *up = agx_native_up_of(op);
     struct agx_native_box *box = up->box;
     const uint64_t now_ms = uv_now(agx_loop_uv(op->loop));
-    const bool answers = box->attended && agx_attend_is_ready(box->attend);
+    const bool answers = box->init_is_up && agx_init_client_is_ready(box->init_client);
     int r = 0;
 
     if (up->reach_until_ms == 0)
@@ -198,11 +198,11 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
     if (!agx_native_part_runs(box, 0)) {
         *err = ended_at_once(up);
         r = -AGX_FAILED_PRECONDITION;
-    } else if (!box->attended) {
-        r = agx_native_box_attend(box, err);
+    } else if (!box->init_is_up) {
+        r = agx_native_box_init_client(box, err);
     } else if (answers && up->recorded) {
         tell_companions(up);
-        agx_native_guard(box);
+        agx_native_egress_watch(box);
         return agx_op_wait(op, 0, UP_DONE, err);
     } else if (now_ms >= up->reach_until_ms) {
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "init of sandbox '%s' does not answer",
@@ -230,7 +230,7 @@ static void cancel_up(struct agx_op *op)
     agx_native_up_cancel_forward(up);
 }
 
-static void up_begin(struct agx_task *t)
+static void up_begin(struct agx_sandbox_op *t)
 {
     struct agx_native_up *up = container_of(t, struct agx_native_up, task);
 
@@ -238,7 +238,7 @@ static void up_begin(struct agx_task *t)
     up->box = agx_native_box_of(t);
 }
 
-static void up_free(struct agx_task *t)
+static void up_free(struct agx_sandbox_op *t)
 {
     struct agx_native_up *up = container_of(t, struct agx_native_up, task);
 
@@ -250,8 +250,8 @@ static void up_free(struct agx_task *t)
         agx_error_free(p->failed);
     }
     free(up->parts);
-    agx_native_up_drop_nest(up);
-    agx_shown_done(&up->shown);
+    agx_native_up_drop_nsset(up);
+    agx_host_view_done(&up->host_view);
     agx_tool_files_wipe(&up->tar);
     agx_words_done(&up->egress);
     agx_words_done(&up->hosts);
@@ -280,8 +280,8 @@ static const struct agx_op_kind up_kind = {
     .states = up_states,
     .n_states = AGX_ARRAY_LEN(up_states),
     .cancel_held = cancel_up,
-    .finish = agx_native_task_ended,
+    .finish = agx_native_op_ended,
 };
 
-const struct agx_task_verb agx_native_verb_up = { &up_kind, sizeof(struct agx_native_up), up_begin,
-                                                  up_free };
+const struct agx_sandbox_op_verb agx_native_verb_up = { &up_kind, sizeof(struct agx_native_up),
+                                                        up_begin, up_free };

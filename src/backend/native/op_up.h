@@ -2,7 +2,7 @@
 #ifndef AGX_BACKEND_NATIVE_OP_UP_H
 #define AGX_BACKEND_NATIVE_OP_UP_H
 
-#include "backend/copies.h"
+#include "backend/files/copies.h"
 #include "backend/native/launch.h"
 #include "backend/native/native_internal.h"
 
@@ -52,7 +52,7 @@ struct agx_native_up_part {
 };
 
 struct agx_native_up {
-    struct agx_task task;
+    struct agx_sandbox_op task;
     struct agx_native *native;
     struct agx_native_box *box;
     struct agx_native_up_part *parts;
@@ -61,12 +61,12 @@ struct agx_native_up {
     bool mends;  /* the primary runs: only stopped companions are started */
     bool undoes; /* a failure must end processes of the box */
     struct agx_native_downing *downing;
-    struct agx_nest_op *nest_op;
-    struct agx_nest *nest;
+    struct agx_nsset_op *nsset_op;
+    struct agx_nsset *nsset;
     struct agx_pasta_op *pasta_op;
-    struct agx_nest_mend *nest_mend; /* for companions, of the box's namespace set */
-    struct agx_shown_job *shown_job;
-    struct agx_shown shown;
+    struct agx_nsset_repair *nsset_repair; /* for companions, of the box's namespace set */
+    struct agx_host_view_job *host_view_job;
+    struct agx_host_view host_view;
     struct agx_resolve *resolve; /* while NAMES waits for it */
     struct agx_words egress, hosts;
     size_t copy;        /* index of the current copy of the spec; past the end: the tools' files */
@@ -84,7 +84,7 @@ struct agx_native_up {
 
 static inline struct agx_native_up *agx_native_up_of(struct agx_op *op)
 {
-    return container_of(agx_task_of(op), struct agx_native_up, task);
+    return container_of(agx_sandbox_op_of(op), struct agx_native_up, task);
 }
 
 /* names.c */
@@ -95,7 +95,7 @@ int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err);
 int agx_native_up_enter_prepare(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_make(struct agx_native_up *up);
 /* A namespace set that no box has taken; frees its ids. */
-void agx_native_up_drop_nest(struct agx_native_up *up);
+void agx_native_up_drop_nsset(struct agx_native_up *up);
 /* up_start.c */
 int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_launch(struct agx_native_up *up);
@@ -105,7 +105,8 @@ int agx_native_up_pack_files(struct agx_native_up *up, struct agx_error **err) A
 /* The number of copies into a new sandbox: the spec's, and the tools' files. */
 static inline size_t agx_native_up_copies(const struct agx_native_up *up)
 {
-    return !up->makes ? 0 : up->task.sandbox.spec.copies_len + (up->shown.files.len > 0 ? 1 : 0);
+    return !up->makes ? 0
+                      : up->task.sandbox.spec.copies_len + (up->host_view.files.len > 0 ? 1 : 0);
 }
 int agx_native_up_enter_stat(struct agx_op *op, struct agx_error **err);
 int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err);

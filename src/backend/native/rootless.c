@@ -7,9 +7,9 @@
  */
 #include "backend/native/rootless.h"
 
-#include "backend/native/initsock.h"
-#include "backend/native/pasta.h"
-#include "backend/native/userns.h"
+#include "backend/native/net/initsock.h"
+#include "backend/native/net/pasta.h"
+#include "backend/native/net/userns.h"
 #include "base/fd.h"
 #include "base/fdpass.h"
 #include "base/limits_native.h"
@@ -48,14 +48,14 @@ static void holder_done(struct holder *h)
         continue;
 }
 
-static int spawn(struct holder *h, const char *init, struct agx_error **err)
+static int rootless_spawn(struct holder *h, const char *init, struct agx_error **err)
 {
     const char *const argv[] = { init, "--hold", AGX_INITSOCK_REPORT_ARG, NULL };
 
     return agx_initsock_spawn(argv, &h->fd, &h->pid, err);
 }
 
-static int hear(const struct holder *h, enum agx_plan_kind want, struct agx_error **err)
+static int rootless_hear(const struct holder *h, enum agx_plan_kind want, struct agx_error **err)
 {
     struct agx_fdpass in = { 0 };
     pid_t pid;
@@ -132,12 +132,12 @@ static int make_namespaces(struct holder *h, const struct agx_userns_facts *fact
     int r;
 
     if ((r = find_subids(false, &users, err)) < 0 || (r = find_subids(true, &groups, err)) < 0 ||
-        (r = spawn(h, init, err)) < 0 || (r = hear(h, AGX_PLAN_MADE, err)) < 0 ||
+        (r = rootless_spawn(h, init, err)) < 0 || (r = rootless_hear(h, AGX_PLAN_MADE, err)) < 0 ||
         (r = map_ids(facts->newuidmap, h->pid, getuid(), users.first, err)) < 0 ||
         (r = map_ids(facts->newgidmap, h->pid, getgid(), groups.first, err)) < 0 ||
         (r = agx_initsock_go(h->fd, err)) < 0)
         return r;
-    return hear(h, AGX_PLAN_READY, err);
+    return rootless_hear(h, AGX_PLAN_READY, err);
 }
 
 /* Where the host forbids it, the error names the setting; otherwise the failure itself. */
@@ -177,7 +177,7 @@ static int make(struct agx_rootless *r, const char *init, struct agx_error **err
 
 /* From here on we are root of the user namespace. The working directory stays the same, reached
  * through the mounts of the new namespace. */
-static int enter(struct agx_rootless *r, pid_t pid, struct agx_error **err)
+static int rootless_enter(struct agx_rootless *r, pid_t pid, struct agx_error **err)
 {
     char path[64], cwd[PATH_MAX];
 
@@ -207,7 +207,7 @@ int agx_rootless_enter(struct agx_rootless *r, const struct agx_rootless_config 
         r->pidfd = agx_native_proc_open(&proc, NULL);
     if (r->pidfd < 0)
         bad = proc.pid = make(r, c->init_path, err);
-    return bad < 0 ? bad : enter(r, proc.pid, err);
+    return bad < 0 ? bad : rootless_enter(r, proc.pid, err);
 }
 
 void agx_rootless_leave(struct agx_rootless *r)

@@ -13,7 +13,7 @@
 #ifndef AGX_BACKEND_NATIVE_ROOTLESS_H
 #define AGX_BACKEND_NATIVE_ROOTLESS_H
 
-#include "backend/native/proc.h"
+#include "backend/proc.h"
 #include "base/idmap.h"
 
 struct agx_rootless_config {

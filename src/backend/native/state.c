@@ -2,7 +2,7 @@
 #include "backend/native/state.h"
 
 #include "base/limits.h"
-#include "core/member.h"
+#include "core/json_optional.h"
 
 #include "base/banned.h"
 
@@ -258,12 +258,12 @@ static int get_part(const json_t *object, struct agx_native_part_state *ret, str
     int64_t base;
     int r;
 
-    if ((r = agx_member_text(object, "image", &ret->image, err)) < 0 ||
-        (r = agx_member_text(object, "user", &ret->user, err)) < 0 ||
-        (r = agx_member_text(object, "cwd", &ret->cwd, err)) < 0 ||
+    if ((r = agx_json_optional_text(object, "image", &ret->image, err)) < 0 ||
+        (r = agx_json_optional_text(object, "user", &ret->user, err)) < 0 ||
+        (r = agx_json_optional_text(object, "cwd", &ret->cwd, err)) < 0 ||
         (r = get_proc(object, "init", &ret->init, err)) < 0 ||
         (r = get_proc(object, "names", &ret->names, err)) < 0 ||
-        (r = agx_member_text(object, "dns", &ret->dns, err)) < 0 ||
+        (r = agx_json_optional_text(object, "dns", &ret->dns, err)) < 0 ||
         (r = agx_json_get_int(object, "id_base", 0, UINT32_MAX, &base, err)) < 0)
         return r;
     ret->id_base = (uint32_t)base;
@@ -279,7 +279,7 @@ static int get_network(const json_t *object, struct agx_native_state *s, struct 
     if (r < 0)
         return r;
     s->network = (int32_t)network;
-    r = agx_member_text(object, "interface", &s->interface, err);
+    r = agx_json_optional_text(object, "interface", &s->interface, err);
     if (r < 0 || !s->interface)
         return r;
     r = agx_json_get_str(object, "subnet", &subnet, err);
@@ -293,9 +293,9 @@ static int get_all(const json_t *object, json_t *parts, struct agx_native_state 
 
     if ((r = agx_json_get_bool(object, "made", &s->made, err)) < 0 ||
         (r = get_network(object, s, err)) < 0 ||
-        (r = agx_member_words(object, "egress", &s->egress, err)) < 0 ||
-        (r = agx_member_words(object, "hosts", &s->hosts, err)) < 0 ||
-        (r = agx_member_words(object, "sources", &s->sources, err)) < 0 ||
+        (r = agx_json_optional_words(object, "egress", &s->egress, err)) < 0 ||
+        (r = agx_json_optional_words(object, "hosts", &s->hosts, err)) < 0 ||
+        (r = agx_json_optional_words(object, "sources", &s->sources, err)) < 0 ||
         (r = get_proc(object, "ports", &s->ports, err)) < 0 || (r = get_ports(object, s, err)) < 0)
         return r;
     for (size_t i = 0; r == 0 && i < s->n_parts; i++)

@@ -7,7 +7,7 @@
 #ifndef AGX_BACKEND_NATIVE_STATE_H
 #define AGX_BACKEND_NATIVE_STATE_H
 
-#include "backend/native/proc.h"
+#include "backend/proc.h"
 #include "base/json.h"
 #include "core/spec.h"
 #include "core/subnet.h"

@@ -6,7 +6,7 @@
  *
  * PID 1 is in its finished root and waits, so nothing of the sandbox runs meanwhile. What the image
  * has at a target decides where the content goes. agentix-unpack enters the sandbox and unpacks the
- * tar that backend/copies.h makes. Files of builtin tools come last, as one complete tar
+ * tar that backend/files/copies.h makes. Files of builtin tools come last, as one complete tar
  * (up_files.c).
  */
 #include "backend/native/op_up.h"
@@ -141,7 +141,7 @@ static void unpack_free(struct agx_native_unpack *x)
     free(x);
 }
 
-static void settle(struct agx_native_unpack *x)
+static void up_copy_settle(struct agx_native_unpack *x)
 {
     if (x->child || x->polls)
         return;
@@ -156,7 +156,7 @@ static void on_poll_closed(uv_handle_t *h)
     struct agx_native_unpack *x = container_of((uv_poll_t *)h, struct agx_native_unpack, poll);
 
     x->polls = false;
-    settle(x);
+    up_copy_settle(x);
 }
 
 /* The stream has ended, or its reader has. */
@@ -187,7 +187,7 @@ static ssize_t next_bytes(struct agx_native_unpack *x)
 }
 
 /* Moves bytes from the source to the program, as fast as both allow. */
-static void pump(struct agx_native_unpack *x)
+static void up_copy_pump(struct agx_native_unpack *x)
 {
     while (x->tar_fd >= 0) {
         ssize_t n;
@@ -226,12 +226,12 @@ static void on_writable(uv_poll_t *h, int status, int events)
 {
     (void)status;
     (void)events;
-    pump(container_of(h, struct agx_native_unpack, poll));
+    up_copy_pump(container_of(h, struct agx_native_unpack, poll));
 }
 
 static void on_more(void *user)
 {
-    pump(user);
+    up_copy_pump(user);
 }
 
 /* The source's error explains more than what the program says about half a stream. */
@@ -273,7 +273,7 @@ static void on_unpacked(void *user, const struct agx_child_status *status)
         agx_op_fail(&up->task.op, &x->error);
     }
     hang_up(x);
-    settle(x);
+    up_copy_settle(x);
     if (up)
         agx_op_arrive(&up->task.op);
 }
@@ -288,7 +288,8 @@ static int open_mounts(pid_t pid, struct agx_error **err)
     return fd >= 0 ? fd : agx_error_errno(err, errno, "open '%s'", path);
 }
 
-static int spawn(struct agx_native_unpack *x, int tar, int complaint, struct agx_error **err)
+static int up_copy_spawn(struct agx_native_unpack *x, int tar, int complaint,
+                         struct agx_error **err)
 {
     struct agx_native_up *up = x->up;
     const struct agx_native_box *box = up->box;
@@ -296,7 +297,7 @@ static int spawn(struct agx_native_unpack *x, int tar, int complaint, struct agx
     _cleanup_close_ int mounts = open_mounts(box->state.parts[0].init.pid, err);
     const struct agx_child_fd fds[] = { { tar, STDIN_FILENO },
                                         { complaint, STDERR_FILENO },
-                                        { box->nest->members[0].user_fd, USER_FD },
+                                        { box->nsset->members[0].user_fd, USER_FD },
                                         { mounts, MOUNT_FD } };
     char user_fd[8], mount_fd[8];
     const char *const argv[] = { x->native->unpack_path,
@@ -337,7 +338,7 @@ static int open_bytes(struct agx_native_unpack *x, struct agx_error **err)
     return 0;
 }
 
-static int begin(struct agx_native_unpack *x, struct agx_error **err)
+static int up_copy_begin(struct agx_native_unpack *x, struct agx_error **err)
 {
     _cleanup_close_ int tar = -1, complaint = -1;
     int tars[2], complaints[2];
@@ -354,7 +355,7 @@ static int begin(struct agx_native_unpack *x, struct agx_error **err)
     if ((r = agx_fd_set_nonblock(x->complaint_fd, true, err)) < 0 ||
         (r = agx_fd_set_nonblock(x->tar_fd, true, err)) < 0 || (r = open_bytes(x, err)) < 0)
         return r;
-    return spawn(x, tar, complaint, err);
+    return up_copy_spawn(x, tar, complaint, err);
 }
 
 int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
@@ -366,7 +367,7 @@ int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
     x->up = up;
     x->native = up->native;
     x->tar_fd = x->complaint_fd = -1;
-    r = begin(x, err);
+    r = up_copy_begin(x, err);
     if (r < 0) {
         agx_copies_close(x->copies);
         agx_closep(&x->tar_fd);
@@ -379,7 +380,7 @@ int agx_native_up_enter_unpack(struct agx_op *op, struct agx_error **err)
     x->native->n_open++;
     up->unpack = x;
     agx_op_hold(&up->task.op);
-    pump(x);
+    up_copy_pump(x);
     return agx_op_wait(&up->task.op, 0, UP_STAT, err);
 }
 

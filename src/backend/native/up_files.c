@@ -6,7 +6,7 @@
  */
 #include "backend/native/op_up.h"
 
-#include "backend/native/compose.h"
+#include "backend/native/plan_build.h"
 #include "base/fd.h"
 #include "base/mem.h"
 
@@ -93,8 +93,8 @@ int agx_native_up_pack_files(struct agx_native_up *up, struct agx_error **err)
     x->job.kind = &files_kind;
     x->up = up;
     x->pid = up->box->state.parts[0].init.pid;
-    x->binds = &up->shown.binds;
-    x->files = &up->shown.files;
+    x->binds = &up->host_view.binds;
+    x->files = &up->host_view.files;
     r = agx_text_set(&x->user, up->box->state.parts[0].user, err);
     if (r == 0)
         r = agx_text_set(&x->home_env, home_env, err);

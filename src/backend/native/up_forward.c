@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-static void arrive(struct agx_native_up *up)
+static void up_forward_arrive(struct agx_native_up *up)
 {
     up->forwarding--;
     agx_op_arrive(&up->task.op);
@@ -18,7 +18,7 @@ static void on_forwards(void *user, struct agx_error *error)
     struct agx_native_up *up = user;
 
     agx_op_fail(&up->task.op, &error);
-    arrive(up);
+    up_forward_arrive(up);
 }
 
 /* A companion whose name forwarder fails does not fail the operation: it may have ended meanwhile.
@@ -35,7 +35,7 @@ static void on_companion_forwards(void *user, struct agx_error *error)
         part->names = agx_forward_stop(part->names);
     }
     agx_error_free(error);
-    arrive(p->up);
+    up_forward_arrive(p->up);
 }
 
 static void expect(struct agx_native_up *up)

@@ -2,9 +2,9 @@
  * cgroups. */
 #include "backend/native/op_up.h"
 
-#include "backend/native/compose.h"
+#include "backend/native/plan_build.h"
 #include "backend/native/etc.h"
-#include "backend/native/resolv.h"
+#include "backend/native/net/resolv.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void on_image(void *user, struct agx_image *image, struct agx_error *erro
 
 static void on_progress(void *user, const struct agx_pull *pull)
 {
-    const struct agx_task *t = &((struct agx_native_up_part *)user)->up->task;
+    const struct agx_sandbox_op *t = &((struct agx_native_up_part *)user)->up->task;
 
     if (t->hooks.progress && !t->abandoned)
         t->hooks.progress(t->user, pull);
@@ -65,51 +65,51 @@ static int get_image(struct agx_native_up *up, size_t part, struct agx_error **e
                  : 0;
 }
 
-/* ---- the nest ---- */
+/* ---- the nsset ---- */
 
-static void on_nest(void *user, struct agx_nest *nest, struct agx_error *error)
+static void on_nsset(void *user, struct agx_nsset *nsset, struct agx_error *error)
 {
     struct agx_native_up *up = user;
 
-    up->nest_op = NULL;
-    up->nest = nest;
+    up->nsset_op = NULL;
+    up->nsset = nsset;
     agx_op_fail(&up->task.op, &error);
     agx_op_arrive(&up->task.op);
 }
 
-void agx_native_up_drop_nest(struct agx_native_up *up)
+void agx_native_up_drop_nsset(struct agx_native_up *up)
 {
-    for (size_t i = 0; up->nest && up->makes && i < up->nest->n; i++)
-        agx_nests_release(up->native->nests, up->nest->members[i].id_base);
-    up->nest = agx_nest_remove(up->nest);
+    for (size_t i = 0; up->nsset && up->makes && i < up->nsset->n; i++)
+        agx_nsset_pool_release(up->native->nssets, up->nsset->members[i].id_base);
+    up->nsset = agx_nsset_remove(up->nsset);
 }
 
-static enum agx_nest_network network_of(const struct agx_spec *spec)
+static enum agx_nsset_network network_of(const struct agx_spec *spec)
 {
     if (spec->network == AGX_NETWORK_NONE)
-        return AGX_NEST_NONE;
-    return spec->network == AGX_NETWORK_EGRESS ? AGX_NEST_CLOSED : AGX_NEST_NAT;
+        return AGX_NSSET_NONE;
+    return spec->network == AGX_NETWORK_EGRESS ? AGX_NSSET_CLOSED : AGX_NSSET_NAT;
 }
 
-static int get_nest(struct agx_native_up *up, struct agx_error **err)
+static int get_nsset(struct agx_native_up *up, struct agx_error **err)
 {
     struct agx_native *n = up->native;
     _cleanup_free_ uint32_t *bases = agx_alloc(up->n_parts * sizeof(*bases));
-    _cleanup_free_ struct agx_egress *egress = agx_alloc(AGX_FENCE_EGRESS_MAX * sizeof(*egress));
-    const struct agx_nest_want want = { .network = network_of(&up->task.sandbox.spec),
-                                        .n = up->n_parts,
-                                        .id_bases = up->makes ? NULL : bases,
-                                        .egress = egress,
-                                        .n_egress = agx_native_egress_parse(&up->egress, egress) };
+    _cleanup_free_ struct agx_egress *egress = agx_alloc(AGX_FIREWALL_EGRESS_MAX * sizeof(*egress));
+    const struct agx_nsset_want want = { .network = network_of(&up->task.sandbox.spec),
+                                         .n = up->n_parts,
+                                         .id_bases = up->makes ? NULL : bases,
+                                         .egress = egress,
+                                         .n_egress = agx_native_egress_parse(&up->egress, egress) };
     int r;
 
-    if (!n->fenced) {
-        *err = agx_error_dup(n->unfenced);
-        return -(int)n->unfenced->code;
+    if (!n->firewalled) {
+        *err = agx_error_dup(n->unfirewalled);
+        return -(int)n->unfirewalled->code;
     }
     for (size_t i = 0; !up->makes && i < up->n_parts; i++)
         bases[i] = up->box->state.parts[i].id_base;
-    r = agx_nests_take(n->nests, &want, on_nest, up, &up->nest_op, err);
+    r = agx_nsset_pool_take(n->nssets, &want, on_nsset, up, &up->nsset_op, err);
     if (r == 0)
         agx_op_hold(&up->task.op);
     return r;
@@ -119,27 +119,27 @@ static void on_mended(void *user, struct agx_error *error)
 {
     struct agx_native_up *up = user;
 
-    up->nest_mend = NULL;
+    up->nsset_repair = NULL;
     agx_op_fail(&up->task.op, &error);
     agx_op_arrive(&up->task.op);
 }
 
 /* A companion starts in the namespaces of its last run. If a daemon ended since, they are gone. */
-static int mend_nest(struct agx_native_up *up, struct agx_error **err)
+static int mend_nsset(struct agx_native_up *up, struct agx_error **err)
 {
-    struct agx_nest *nest = up->box->nest;
+    struct agx_nsset *nsset = up->box->nsset;
     uint32_t lost = 0;
     int r;
 
     for (size_t i = 0; i < up->n_parts; i++) {
-        const struct agx_nest_member *m = &nest->members[i];
+        const struct agx_nsset_member *m = &nsset->members[i];
 
         if (!up->parts[i].runs && (m->user_fd < 0 || m->net_fd < 0))
             lost |= UINT32_C(1) << i;
     }
     if (lost == 0)
         return 0;
-    r = agx_nest_mend(nest, lost, on_mended, up, &up->nest_mend, err);
+    r = agx_nsset_repair(nsset, lost, on_mended, up, &up->nsset_repair, err);
     if (r == 0)
         agx_op_hold(&up->task.op);
     return r;
@@ -171,28 +171,28 @@ static int get_pasta(struct agx_native_up *up, struct agx_error **err)
 
 /* ---- what it shows ---- */
 
-static void on_shown(void *user, struct agx_shown *shown, struct agx_error *error)
+static void on_host_view(void *user, struct agx_host_view *host_view, struct agx_error *error)
 {
     struct agx_native_up *up = user;
 
-    up->shown_job = NULL;
-    up->shown = *shown;
-    *shown = (struct agx_shown){ 0 };
+    up->host_view_job = NULL;
+    up->host_view = *host_view;
+    *host_view = (struct agx_host_view){ 0 };
     if (!up->makes)
-        agx_binds_log_changed(&up->shown.binds, &up->box->state.sources, up->task.sandbox.id);
+        agx_binds_log_changed(&up->host_view.binds, &up->box->state.sources, up->task.sandbox.id);
     agx_op_fail(&up->task.op, &error);
     agx_op_arrive(&up->task.op);
 }
 
-static int get_shown(struct agx_native_up *up, struct agx_error **err)
+static int get_host_view(struct agx_native_up *up, struct agx_error **err)
 {
     const struct agx_spec *spec = &up->task.sandbox.spec;
     int r;
 
-    if (!agx_shown_is_needed(spec))
+    if (!agx_host_view_is_needed(spec))
         return 0;
-    r = agx_shown_start(&up->native->host, &up->task.sandbox, NULL, up->makes, on_shown, up,
-                        &up->shown_job, err);
+    r = agx_host_view_start(&up->native->host, &up->task.sandbox, NULL, up->makes, on_host_view, up,
+                            &up->host_view_job, err);
     if (r == 0)
         agx_op_hold(&up->task.op);
     return r;
@@ -207,11 +207,11 @@ int agx_native_up_enter_make(struct agx_op *op, struct agx_error **err)
     if (spec->ports_len > 0 && !up->mends)
         r = agx_forward_bind(spec->ports, spec->ports_len, &up->sockets, err);
     if (r == 0)
-        r = up->mends ? mend_nest(up, err) : get_nest(up, err);
+        r = up->mends ? mend_nsset(up, err) : get_nsset(up, err);
     if (r == 0 && !up->mends)
         r = get_pasta(up, err);
     if (r == 0 && !up->mends)
-        r = get_shown(up, err);
+        r = get_host_view(up, err);
     for (size_t i = 0; r == 0 && i < up->n_parts; i++)
         r = up->parts[i].runs ? 0 : get_image(up, i, err);
     return agx_op_wait(&up->task.op, r, UP_PREPARE, err);
@@ -227,20 +227,20 @@ void agx_native_up_cancel_make(struct agx_native_up *up)
         agx_puller_cancel(AGX_TAKE_PTR(up->parts[i].want));
         agx_op_arrive(op);
     }
-    if (up->nest_op) {
-        agx_nest_abandon(AGX_TAKE_PTR(up->nest_op));
+    if (up->nsset_op) {
+        agx_nsset_abandon(AGX_TAKE_PTR(up->nsset_op));
         agx_op_arrive(op);
     }
     if (up->pasta_op) {
         agx_pasta_abandon(AGX_TAKE_PTR(up->pasta_op));
         agx_op_arrive(op);
     }
-    if (up->nest_mend) {
-        agx_nest_mend_abandon(AGX_TAKE_PTR(up->nest_mend));
+    if (up->nsset_repair) {
+        agx_nsset_repair_abandon(AGX_TAKE_PTR(up->nsset_repair));
         agx_op_arrive(op);
     }
-    if (up->shown_job) {
-        agx_shown_abandon(AGX_TAKE_PTR(up->shown_job));
+    if (up->host_view_job) {
+        agx_host_view_abandon(AGX_TAKE_PTR(up->host_view_job));
         agx_op_arrive(op);
     }
 }
@@ -263,7 +263,7 @@ struct prepare_job {
     struct agx_cgroups *cgroups;
     const struct agx_disk *disk;
     bool makes;
-    enum agx_nest_network network;
+    enum agx_nsset_network network;
     struct agx_native_state state; /* a copy */
     struct part_files *parts;
     char dns[64]; /* the server that a forwarder asks */
@@ -318,7 +318,7 @@ static int run_prepare(struct agx_job *j, struct agx_error **err)
     if (r == 0)
         r = agx_boxdirs_write(x->dirs, &x->state, false, err);
     r = name_place(x, r, err);
-    if (r == 0 && x->network != AGX_NEST_NONE)
+    if (r == 0 && x->network != AGX_NSSET_NONE)
         r = agx_resolv_read(&host, err);
     if (r == 0 && agx_resolv_needs_forward(&host, x->network))
         memcpy(x->dns, host.upstream, sizeof(x->dns));
@@ -365,7 +365,7 @@ static int fill_part(struct prepare_job *x, size_t i, struct agx_error **err)
 {
     struct agx_native_up *up = x->up;
     const struct agx_sandbox *sb = &up->task.sandbox;
-    const struct agx_etc etc = { sb->id, &sb->spec, up->box->nest, &x->state.hosts };
+    const struct agx_etc etc = { sb->id, &sb->spec, up->box->nsset, &x->state.hosts };
     struct part_files *p = &x->parts[i];
     char name[AGX_NATIVE_HOSTNAME_MAX + 1];
     int r = agx_native_limits(up->native, &sb->spec, i, &p->limits, err);
@@ -389,7 +389,7 @@ static int start_prepare(struct agx_native_up *up, struct agx_error **err)
     x->cgroups = n->cgroups;
     x->disk = &n->disk;
     x->makes = up->makes;
-    x->network = up->box->nest->network;
+    x->network = up->box->nsset->network;
     x->parts = agx_alloc(up->n_parts * sizeof(*x->parts));
     for (size_t i = 0; i < up->n_parts; i++) {
         x->parts[i].runs = up->parts[i].runs;
@@ -414,18 +414,18 @@ static int describe_part(struct agx_native_up *up, struct agx_native_state *s, s
                          struct agx_error **err)
 {
     const struct agx_spec *spec = &up->task.sandbox.spec;
-    const struct agx_compose c = { .image = up->parts[i].image,
-                                   .companion = i == 0 ? NULL : &spec->companions[i - 1],
-                                   .compat = up->native->compat };
+    const struct agx_plan_build c = { .image = up->parts[i].image,
+                                      .companion = i == 0 ? NULL : &spec->companions[i - 1],
+                                      .compat = up->native->compat };
     struct agx_native_part_state *p = &s->parts[i];
     int r;
 
-    p->id_base = up->nest->members[i].id_base;
+    p->id_base = up->nsset->members[i].id_base;
     p->oom = false;
     if ((r = agx_text_set(&p->image, up->parts[i].image->id, err)) < 0 ||
-        (r = agx_text_set(&p->user, agx_compose_user(&c), err)) < 0)
+        (r = agx_text_set(&p->user, agx_plan_build_user(&c), err)) < 0)
         return r;
-    return agx_text_set(&p->cwd, agx_compose_cwd(&c), err);
+    return agx_text_set(&p->cwd, agx_plan_build_cwd(&c), err);
 }
 
 /* Without copies it is complete as soon as its directory exists. */
@@ -435,8 +435,8 @@ static int describe(struct agx_native_up *up, struct agx_native_state *s, struct
 
     s->network = up->task.sandbox.spec.network;
     s->made = agx_native_up_copies(up) == 0;
-    s->subnet = up->nest->subnet;
-    r = up->makes ? agx_binds_list(&up->shown.binds, &s->sources, err) : 0;
+    s->subnet = up->nsset->subnet;
+    r = up->makes ? agx_binds_list(&up->host_view.binds, &s->sources, err) : 0;
     if (r < 0)
         return r;
     agx_words_done(&s->egress);
@@ -444,7 +444,7 @@ static int describe(struct agx_native_up *up, struct agx_native_state *s, struct
     if ((r = agx_words_copy(&s->egress, &up->egress, err)) < 0 ||
         (r = agx_words_copy(&s->hosts, &up->hosts, err)) < 0)
         return r;
-    if ((r = agx_text_set(&s->interface, up->nest->interface, err)) < 0 ||
+    if ((r = agx_text_set(&s->interface, up->nsset->interface, err)) < 0 ||
         (r = agx_native_state_set_ports(s, up->task.sandbox.spec.ports,
                                         up->task.sandbox.spec.ports_len, err)) < 0)
         return r;
@@ -479,7 +479,7 @@ static int take_over(struct agx_native_up *up, struct agx_error **err)
         if (!box->parts[i].image)
             box->parts[i].image = agx_image_pin(up->parts[i].image);
     }
-    box->nest = AGX_TAKE_PTR(up->nest);
+    box->nsset = AGX_TAKE_PTR(up->nsset);
     up->undoes = true;
     return 0;
 }

@@ -1,8 +1,8 @@
 /* up_start.c: starts the processes of a sandbox: one init with a plan for each part. */
 #include "backend/native/op_up.h"
 
-#include "backend/native/caps.h"
-#include "backend/native/compose.h"
+#include "backend/native/limits/caps.h"
+#include "backend/native/plan_build.h"
 #include "base/mem.h"
 
 #include <limits.h>
@@ -165,34 +165,34 @@ static int launch_part(struct agx_native_up *up, size_t i, struct agx_error **er
     struct agx_native_up_part *p = &up->parts[i];
     _cleanup_buf_ struct agx_buf plan = AGX_BUF_INIT(AGX_INIT_PACKET_MAX);
     char dir[PATH_MAX];
-    const struct agx_compose c = { .image = p->image,
-                                   .spec = spec,
-                                   .companion = i == 0 ? NULL : &spec->companions[i - 1],
-                                   .sandbox_id = box->id,
-                                   .shown = &up->shown,
-                                   .dir = dir,
-                                   .ground = n->ground,
-                                   .devices = agx_devices_path(n->devices),
-                                   .cgroup = &p->cgroup,
-                                   .seccomp = agx_buf_peek(&n->seccomp),
-                                   .caps = agx_caps_kept(),
-                                   .host_uid = n->host_uid,
-                                   .host_gid = n->host_gid,
-                                   .compat = n->compat,
-                                   .first = up->makes,
-                                   .shifted = n->rootless != NULL,
-                                   .at_once = i > 0 || agx_native_up_copies(up) == 0 };
+    const struct agx_plan_build c = { .image = p->image,
+                                      .spec = spec,
+                                      .companion = i == 0 ? NULL : &spec->companions[i - 1],
+                                      .sandbox_id = box->id,
+                                      .host_view = &up->host_view,
+                                      .dir = dir,
+                                      .ground = n->ground,
+                                      .devices = agx_devices_path(n->devices),
+                                      .cgroup = &p->cgroup,
+                                      .seccomp = agx_buf_peek(&n->seccomp),
+                                      .caps = agx_caps_kept(),
+                                      .host_uid = n->host_uid,
+                                      .host_gid = n->host_gid,
+                                      .compat = n->compat,
+                                      .first = up->makes,
+                                      .shifted = n->rootless != NULL,
+                                      .at_once = i > 0 || agx_native_up_copies(up) == 0 };
     const struct agx_launch_params params = { .init_path = n->init_path,
                                               .plan = &plan,
-                                              .user_fd = box->nest->members[i].user_fd,
-                                              .net_fd = box->nest->members[i].net_fd,
+                                              .user_fd = box->nsset->members[i].user_fd,
+                                              .net_fd = box->nsset->members[i].net_fd,
                                               .cgroup = &p->cgroup,
-                                              .binds = i == 0 ? &up->shown.binds : NULL };
+                                              .binds = i == 0 ? &up->host_view.binds : NULL };
     int r;
 
     (void)snprintf(dir, sizeof(dir), "%s/boxes/%s/%zu", n->dir, box->id, i);
     box->parts[i].has_main = i > 0 || spec->command.len > 0 || n->compat;
-    r = agx_compose_plan(&c, &plan, err);
+    r = agx_plan_build_encode(&c, &plan, err);
     if (r == 0)
         r = agx_launch_start(n->base.loop, &params, &launch_ops, p, &p->launch, err);
     agx_cgroup_entry_done(&p->cgroup);
@@ -209,7 +209,7 @@ int agx_native_up_enter_launch(struct agx_op *op, struct agx_error **err)
 {
     struct agx_native_up *up = agx_native_up_of(op);
 
-    agx_attend_expect(up->box->attend);
+    agx_init_client_expect(up->box->init_client);
     for (size_t i = 0; i < up->n_parts; i++) {
         struct agx_error *error = NULL;
 

@@ -68,7 +68,7 @@ def test_a_stream_is_read_until_its_time_is_up(grpcurl):
     assert told.index("SANDBOX_ACCEPTED") < told.index("SANDBOX_READY")
 
 
-def test_a_refusal_is_shown_with_its_details(grpcurl):
+def test_a_refusal_is_displayed_with_its_details(grpcurl):
     method, options = "agbox.v1.SandboxService/GetSandbox", ["-format-error"]
     told = grpcurl(method, options=options, data={"sandbox_id": "nobody"}, status=64 + 5)
     found = json.loads(told)
