@@ -1,8 +1,8 @@
 /* target.c: finds the backend of a name. */
 #include "backend/target.h"
 
-#include "base/buf.h"
 #include "base/banned.h"
+#include "base/buf.h"
 
 static int open_docker(struct agx_loop *l, const char *target,
                        const struct agx_backend_setup *setup, struct agx_backend **ret_backend,

@@ -9,9 +9,9 @@
 #include "base/limits_cli.h"
 #include "base/limits_daemon.h"
 #include "base/limits_docker.h"
-#include "base/limits_native.h"
-#include "base/limits_image.h"
 #include "base/limits_grpc.h"
+#include "base/limits_image.h"
+#include "base/limits_native.h"
 #include "base/limits_runtime.h"
 
 /* One Engine.IO message, WebSocket message or worker frame: as in later versions of the peer. */

@@ -5,7 +5,7 @@
 #include "base/limits.h"
 #include "cli/launch.h"
 #include "cli/show.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 #include "wire/wire_json.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* exec_run.c: `agentix exec run`. */
 #include "base/limits.h"
 #include "cli/args.h"
-#include "cli/exec_commands.h"
 #include "cli/attach.h"
+#include "cli/exec_commands.h"
 #include "core/ident.h"
 #include "wire/method.h"
 

@@ -1,8 +1,8 @@
 /* pairs.c: a sorted array, since pairs are few and read far more often than changed. */
 #include "core/pairs.h"
 
-#include "base/limits.h"
 #include "base/banned.h"
+#include "base/limits.h"
 
 /* The index of the key, or where to insert it. */
 static size_t pairs_find(const struct agx_pairs *p, struct agx_str key, bool *ret_found)

@@ -1,9 +1,9 @@
 /* spec.c: makes, copies and merges specs. spec_check.c validates them. */
 #include "core/spec.h"
 
+#include "base/banned.h"
 #include "base/limits.h"
 #include "core/spec_internal.h"
-#include "base/banned.h"
 
 #define SECOND_NS INT64_C(1000000000)
 

@@ -6,13 +6,13 @@
  */
 #include "core/spec.h"
 
+#include "base/banned.h"
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/size.h"
 #include "core/egress.h"
 #include "core/spec_internal.h"
 #include "core/tool.h"
-#include "base/banned.h"
 
 #include <inttypes.h>
 

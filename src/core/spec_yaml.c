@@ -1,11 +1,11 @@
 /* spec_yaml.c: each kind of mapping has a table of its keys; one function reads them all. */
 #include "core/spec_yaml.h"
 
+#include "base/banned.h"
 #include "base/duration.h"
 #include "base/limits.h"
 #include "core/spec_internal.h"
 #include "core/yaml_walk.h"
-#include "base/banned.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* text.c: owned strings; without memory each function leaves its object unchanged. */
 #include "core/text.h"
 
-#include "base/limits.h"
 #include "base/banned.h"
+#include "base/limits.h"
 
 int agx_text_cut(struct agx_str s, size_t max)
 {

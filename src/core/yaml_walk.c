@@ -1,9 +1,9 @@
 /* yaml_walk.c: visits nodes within a budget, and resolves merge keys. */
 #include "core/yaml_walk.h"
 
+#include "base/banned.h"
 #include "base/limits.h"
 #include "core/text.h"
-#include "base/banned.h"
 
 #define MERGE_DEPTH_MAX 16 /* mappings that merge mappings that merge ... */
 

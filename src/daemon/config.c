@@ -11,10 +11,10 @@
 #include <stdio.h>
 
 #include "backend/net/subnets.h"
+#include "base/banned.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "core/yaml.h"
-#include "base/banned.h"
 
 #define ALLOWED_SIZE 400 /* of the text that describes allowed values */
 #define TEXT_MAX 200     /* of text quoted from the file in a message */

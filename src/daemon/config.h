@@ -7,12 +7,12 @@
 #ifndef AGX_DAEMON_CONFIG_H
 #define AGX_DAEMON_CONFIG_H
 
-#include "backend/docker/control.h"
+#include "backend/docker/control_mode.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "daemon/manager/manager.h"
-#include "image/images.h"
 #include "grpc/server.h"
+#include "image/images.h"
 #include "store/store_lmdb.h"
 
 /* User ids that may use the daemon, in addition to its own user and root. */

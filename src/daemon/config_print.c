@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
+#include "base/banned.h"
 #include "base/duration.h"
 #include "base/size.h"
 #include "base/utf8.h"
-#include "base/banned.h"
 
 #define COLUMNS 96 /* of a comment, its indent not counted */
 

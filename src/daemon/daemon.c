@@ -7,13 +7,13 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "base/banned.h"
 #include "daemon/dirs.h"
 #include "daemon/instance.h"
 #include "daemon/logfile.h"
-#include "daemon/subsystems.h"
 #include "daemon/sockets.h"
+#include "daemon/subsystems.h"
 #include "loop/signals.h"
-#include "base/banned.h"
 
 struct daemon {
     const struct agx_daemon_options *o;

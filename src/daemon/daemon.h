@@ -12,8 +12,8 @@
 #include "daemon/background.h"
 #include "daemon/config.h"
 #include "daemon/docker_setup.h"
-#include "daemon/native_setup.h"
 #include "daemon/file_layout.h"
+#include "daemon/native_setup.h"
 #include "daemon/systemd.h"
 
 struct agx_backend_kind;

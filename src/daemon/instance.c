@@ -7,10 +7,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/banned.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/banned.h"
 
 #define PID_TEXT 24
 

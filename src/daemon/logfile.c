@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/banned.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "loop/loop.h"
 #include "loop/uverr.h"
-#include "base/banned.h"
 
 struct agx_logfile {
     uv_timer_t timer;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/fd.h"
 #include "base/banned.h"
+#include "base/fd.h"
 
 enum {
     EXIT_USAGE = 2,

@@ -4,8 +4,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "loop/listener.h"
 #include "base/banned.h"
+#include "loop/listener.h"
 
 /* Descriptors reserved for the store, command logs and the backend. */
 #define FILES_RESERVED 512

@@ -9,18 +9,18 @@
 
 #include "backend/files/sources.h"
 #include "backend/target.h"
+#include "base/banned.h"
 #include "daemon/daemon.h"
 #include "daemon/dirs.h"
 #include "daemon/image_setup.h"
 #include "daemon/manager/schema.h"
+#include "daemon/manager/writables_store.h"
 #include "daemon/service/service.h"
 #include "daemon/sockets.h"
-#include "daemon/manager/writables_store.h"
 #include "grpc/health.h"
 #include "grpc/reflection.h"
 #include "wire/api.h"
 #include "wire/method.h"
-#include "base/banned.h"
 
 #define AGBOX_HOME "/home/agbox" /* home of the user in agents-sandbox's images */
 

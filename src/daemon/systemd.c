@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/str.h"
 #include "base/banned.h"
+#include "base/str.h"
 
 #define FDS_MAX 16 /* our unit passes one or two sockets */
 

@@ -14,8 +14,8 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "codec/grpc_frame.h"
-#include "grpc/ratelimit.h"
 #include "grpc/headers.h"
+#include "grpc/ratelimit.h"
 #include "grpc/server.h"
 
 #include <nghttp2/nghttp2.h>

@@ -16,9 +16,9 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "grpc/grpc_internal.h"
 #include "loop/conn.h"
 #include "loop/listener.h"
-#include "grpc/grpc_internal.h"
 
 #include <assert.h>
 #include <sys/socket.h>

@@ -13,8 +13,8 @@
 #define AGX_GRPC_SERVER_H
 
 #include "base/limits.h"
-#include "loop/loop.h"
 #include "grpc/call.h"
+#include "loop/loop.h"
 
 struct agx_listener;
 struct agx_grpc_server;

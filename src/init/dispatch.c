@@ -106,7 +106,7 @@ static void on_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds,
 
 static void on_query(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m)
 {
-    struct agx_init_job *j;
+    struct agx_pid1_run *j;
 
     if (!c) {
         set_reply(p, AGX_INIT_UNKNOWN, m->id);
@@ -136,7 +136,7 @@ static void on_kill(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct ag
 
 static void on_signal(struct agx_pid1 *p, const struct agx_pid1_exec *c, uint32_t signo)
 {
-    const struct agx_init_job *j = c ? agx_pid1_exec_run(p, c) : NULL;
+    const struct agx_pid1_run *j = c ? agx_pid1_exec_run(p, c) : NULL;
 
     if (j && c->state < EXEC_FLUSHING && signo < NSIG)
         (void)kill(-j->pid, (int)signo);

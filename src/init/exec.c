@@ -56,7 +56,7 @@ struct agx_pid1_exec *agx_pid1_exec_find(struct agx_pid1 *p, struct agx_str id)
     return NULL;
 }
 
-struct agx_init_job *agx_pid1_exec_run(struct agx_pid1 *p, const struct agx_pid1_exec *c)
+struct agx_pid1_run *agx_pid1_exec_run(struct agx_pid1 *p, const struct agx_pid1_exec *c)
 {
     return c->run == PID1_NONE ? NULL : &p->runs[c->run];
 }
@@ -102,7 +102,7 @@ void agx_pid1_exec_forget(struct agx_pid1 *p, struct agx_pid1_exec *c)
     if (c->forget)
         return;
     if (c->run != PID1_NONE)
-        agx_init_job_release(p, &p->runs[c->run]);
+        agx_pid1_run_release(p, &p->runs[c->run]);
     unlink_record(p, c);
     c->state = EXEC_FREE;
     c->hash_next = p->exec_free;
@@ -110,10 +110,10 @@ void agx_pid1_exec_forget(struct agx_pid1 *p, struct agx_pid1_exec *c)
     p->n_cmds--;
 }
 
-static struct agx_init_job *take_job(struct agx_pid1 *p)
+static struct agx_pid1_run *take_job(struct agx_pid1 *p)
 {
     const bool used_before = p->job_free != PID1_NONE;
-    struct agx_init_job *j = &p->runs[used_before ? p->job_free : p->jobs_high++];
+    struct agx_pid1_run *j = &p->runs[used_before ? p->job_free : p->jobs_high++];
 
     if (used_before)
         p->job_free = j->next_free;
@@ -136,7 +136,7 @@ static struct agx_init_job *take_job(struct agx_pid1 *p)
 }
 
 /* Its log_pump is done, or was never started. */
-void agx_init_job_release(struct agx_pid1 *p, struct agx_init_job *j)
+void agx_pid1_run_release(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     agx_close_fd(&j->in_fd);
     agx_close_fd(&j->out_fd);
@@ -183,7 +183,7 @@ static bool make_pipe(int *ours, int *theirs, bool to_child)
 }
 
 /* A terminal of the sandbox, by the directory that was there before any code of it ran. */
-static bool make_terminal(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+static bool make_terminal(struct agx_pid1 *p, struct agx_pid1_run *j, const struct agx_init_msg *m,
                           struct ends *e)
 {
     const struct winsize size = { .ws_row = (unsigned short)m->rows,
@@ -199,7 +199,7 @@ static bool make_terminal(struct agx_pid1 *p, struct agx_init_job *j, const stru
     return e->in >= 0 && j->in_fd >= 0 && ioctl(j->out_fd, TIOCSWINSZ, &size) == 0;
 }
 
-static bool make_pipes(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+static bool make_pipes(struct agx_pid1 *p, struct agx_pid1_run *j, const struct agx_init_msg *m,
                        struct ends *e)
 {
     if (!make_pipe(&j->out_fd, &e->out, false) || !make_pipe(&j->err_fd, &e->err, false))
@@ -224,7 +224,7 @@ static bool set_log(struct agx_pid1 *p, struct agx_log_pump_stream *s, int *fds)
     return s->data_fd >= 0 && s->index_fd >= 0;
 }
 
-static bool set_logs(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+static bool set_logs(struct agx_pid1 *p, struct agx_pid1_run *j, const struct agx_init_msg *m,
                      int *fds)
 {
     struct agx_log_pump_stream *out = &j->log_pump.streams[AGX_LOG_PUMP_OUT];
@@ -238,7 +238,7 @@ static bool set_logs(struct agx_pid1 *p, struct agx_init_job *j, const struct ag
 }
 
 /* Everything that needs a descriptor or a thread. */
-static bool exec_prepare(struct agx_pid1 *p, struct agx_init_job *j, const struct agx_init_msg *m,
+static bool exec_prepare(struct agx_pid1 *p, struct agx_pid1_run *j, const struct agx_init_msg *m,
                          int *fds, struct ends *e)
 {
     bool tty = m->flags & AGX_INIT_TTY;
@@ -258,7 +258,7 @@ static bool exec_prepare(struct agx_pid1 *p, struct agx_init_job *j, const struc
     return true;
 }
 
-static pid_t fork_command(struct agx_pid1 *p, const struct agx_init_job *j,
+static pid_t fork_command(struct agx_pid1 *p, const struct agx_pid1_run *j,
                           const struct agx_init_msg *m, const struct ends *e)
 {
     const struct agx_spawn s = {
@@ -321,7 +321,7 @@ bool agx_pid1_exec_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *
     struct ends ends = { -1, -1, -1, -1 };
     const char *what = "descriptors";
     bool moving = false;
-    struct agx_init_job *j;
+    struct agx_pid1_run *j;
     int fault;
 
     if (!may_start(p, m, n_fds, ret_code, ret_text))
@@ -345,12 +345,12 @@ bool agx_pid1_exec_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *
     if (moving)
         agx_log_pump_finish(&j->log_pump); /* the job is released when the log pump has ended */
     else
-        agx_init_job_release(p, j);
+        agx_pid1_run_release(p, j);
     return exec_refuse(ret_code, ret_text, AGX_RESOURCE_EXHAUSTED, "%s for the command: %s", what,
                        strerror(fault));
 }
 
-void agx_pid1_exec_reported(struct agx_pid1 *p, struct agx_init_job *j)
+void agx_pid1_exec_reported(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     struct agx_pid1_exec *c = j->exec;
     ssize_t n = read(j->report_fd, &j->report, sizeof(j->report));

@@ -6,7 +6,7 @@
  *     exec_io.c    input, terminal, output
  *
  * A command is remembered until the daemon says that it may be forgotten. What it needs only while
- * it runs, descriptors and a thread, is its job. Both are in tables of fixed size: init/pid1.h.
+ * it runs, descriptors and a thread, is its run. Both are in tables of fixed size: init/pid1.h.
  */
 #ifndef AGX_INIT_EXEC_H
 #define AGX_INIT_EXEC_H
@@ -65,7 +65,7 @@ struct agx_pid1_exec {
 };
 
 /* What a command needs while it runs. */
-struct agx_init_job {
+struct agx_pid1_run {
     bool used;
     struct agx_pid1_exec *exec; /* NULL: the command could not be started after all */
     uint16_t next_free;
@@ -90,17 +90,17 @@ struct agx_pid1_exec *agx_pid1_exec_find(struct agx_pid1 *p, struct agx_str id);
 /* False: a code, with the reason in `ret_text`; nothing was started and nothing is remembered. */
 bool agx_pid1_exec_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds,
                          uint32_t *ret_code, char ret_text[AGX_INIT_TEXT_MAX]);
-void agx_pid1_exec_reported(struct agx_pid1 *p, struct agx_init_job *j);
+void agx_pid1_exec_reported(struct agx_pid1 *p, struct agx_pid1_run *j);
 void agx_pid1_exec_forget(struct agx_pid1 *p, struct agx_pid1_exec *c);
-struct agx_init_job *agx_pid1_exec_run(struct agx_pid1 *p, const struct agx_pid1_exec *c);
-void agx_init_job_release(struct agx_pid1 *p, struct agx_init_job *j);
+struct agx_pid1_run *agx_pid1_exec_run(struct agx_pid1 *p, const struct agx_pid1_exec *c);
+void agx_pid1_run_release(struct agx_pid1 *p, struct agx_pid1_run *j);
 
 /* exec_end.c */
 void agx_pid1_exec_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage);
 /* Checks commands whose first process has ended, and those that are being killed. */
 void agx_pid1_execs_look(struct agx_pid1 *p, uint64_t now_ms);
 void agx_pid1_exec_kill(struct agx_pid1 *p, struct agx_pid1_exec *c, uint64_t grace_ms);
-void agx_pid1_exec_moved(struct agx_pid1 *p, struct agx_init_job *j);
+void agx_pid1_exec_moved(struct agx_pid1 *p, struct agx_pid1_run *j);
 /* Milliseconds until agx_pid1_execs_look() is due; -1: not before something happens. */
 int agx_pid1_execs_wait_ms(const struct agx_pid1 *p, uint64_t now_ms);
 /* True while a process of a command may be left, or a log is incomplete. */
@@ -109,12 +109,12 @@ bool agx_pid1_execs_busy(const struct agx_pid1 *p);
 /* exec_io.c */
 enum agx_push { PUSH_DONE, PUSH_MORE, PUSH_BLOCKED };
 void agx_pid1_exec_input(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m);
-void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_init_job *j);
+void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_pid1_run *j);
 void agx_pid1_exec_resize(struct agx_pid1 *p, struct agx_pid1_exec *c, uint32_t rows,
                           uint32_t cols);
 /* Where init keeps the logs: sends the next piece that the daemon lacks. */
 enum agx_push agx_pid1_exec_push(struct agx_pid1 *p, struct agx_pid1_exec *c);
-void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_init_job *j);
+void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_pid1_run *j);
 void agx_leftover_keep(struct agx_pid1 *p, int fd);
 void agx_leftover_read(struct agx_pid1 *p, unsigned index);
 

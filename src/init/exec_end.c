@@ -34,7 +34,7 @@ struct dirent_raw {
     char name[];
 };
 
-static void signal_if_ours(const struct agx_init_job *j, struct agx_str name, int signo)
+static void signal_if_ours(const struct agx_pid1_run *j, struct agx_str name, int signo)
 {
     uint64_t pid;
 
@@ -44,7 +44,7 @@ static void signal_if_ours(const struct agx_init_job *j, struct agx_str name, in
 }
 
 /* To the group at once, and one by one to those of its session that are in other groups. */
-static void signal_session(struct agx_pid1 *p, const struct agx_init_job *j, int signo)
+static void signal_session(struct agx_pid1 *p, const struct agx_pid1_run *j, int signo)
 {
     char room[4096] __attribute__((aligned(8)));
     long n;
@@ -65,7 +65,7 @@ static void signal_session(struct agx_pid1 *p, const struct agx_init_job *j, int
 
 void agx_pid1_exec_kill(struct agx_pid1 *p, struct agx_pid1_exec *c, uint64_t grace_ms)
 {
-    struct agx_init_job *j = agx_pid1_exec_run(p, c);
+    struct agx_pid1_run *j = agx_pid1_exec_run(p, c);
     uint64_t now_ms = agx_clock_ms(), at_ms = now_ms + AGX_MIN(grace_ms, UINT32_MAX);
 
     if (j->kill_at_ms == 0 && grace_ms > 0) {
@@ -77,20 +77,20 @@ void agx_pid1_exec_kill(struct agx_pid1 *p, struct agx_pid1_exec *c, uint64_t gr
 }
 
 /* True for one of whose session somebody may be left although its first process is not. */
-static bool is_lingering(const struct agx_init_job *j)
+static bool is_lingering(const struct agx_pid1_run *j)
 {
     return j->used && j->exec && j->reaped &&
            (j->exec->state == EXEC_ENDING || j->exec->state == EXEC_REFUSING);
 }
 
-static bool may_be_killed(const struct agx_init_job *j)
+static bool may_be_killed(const struct agx_pid1_run *j)
 {
     return j->used && j->exec && j->kill_at_ms > 0 &&
            (j->exec->state < EXEC_FLUSHING || j->exec->state == EXEC_REFUSING);
 }
 
 /* Nobody is left: the logs can be completed. */
-static void look_at(struct agx_pid1 *p, struct agx_init_job *j)
+static void look_at(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     if (!is_lingering(j) || number_in_use(p, j->pid))
         return;
@@ -103,7 +103,7 @@ static void look_at(struct agx_pid1 *p, struct agx_init_job *j)
 void agx_pid1_execs_look(struct agx_pid1 *p, uint64_t now_ms)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        struct agx_init_job *j = &p->runs[i];
+        struct agx_pid1_run *j = &p->runs[i];
 
         if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
             signal_session(p, j, SIGKILL);
@@ -122,7 +122,7 @@ int agx_pid1_execs_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
     if (p->main_kill_at_ms > 0)
         due = p->main_kill_at_ms;
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        const struct agx_init_job *j = &p->runs[i];
+        const struct agx_pid1_run *j = &p->runs[i];
 
         if (is_lingering(j))
             due = AGX_MIN(due, now_ms + PID1_LOOK_MS);
@@ -137,7 +137,7 @@ int agx_pid1_execs_wait_ms(const struct agx_pid1 *p, uint64_t now_ms)
 bool agx_pid1_execs_busy(const struct agx_pid1 *p)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        const struct agx_init_job *j = &p->runs[i];
+        const struct agx_pid1_run *j = &p->runs[i];
 
         if (j->used &&
             (!j->exec || (j->exec->state != EXEC_EXITED && j->exec->state != EXEC_REFUSED)))
@@ -154,7 +154,7 @@ static uint64_t microseconds(struct timeval t)
 void agx_pid1_exec_reaped(struct agx_pid1 *p, pid_t pid, int status, const struct rusage *usage)
 {
     for (unsigned i = 0; i < p->jobs_high; i++) {
-        struct agx_init_job *j = &p->runs[i];
+        struct agx_pid1_run *j = &p->runs[i];
         struct agx_pid1_exec *c = j->exec;
 
         if (!j->used || !c || j->reaped || j->pid != pid)
@@ -177,7 +177,7 @@ void agx_pid1_exec_reaped(struct agx_pid1 *p, pid_t pid, int status, const struc
 }
 
 /* Pipes that somebody outside of the session holds stay open, so that he is not killed by them. */
-static void keep_leftovers(struct agx_pid1 *p, struct agx_init_job *j)
+static void keep_leftovers(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     if (j->tty)
         return; /* processes on a terminal can handle its hangup */
@@ -185,7 +185,7 @@ static void keep_leftovers(struct agx_pid1 *p, struct agx_init_job *j)
     agx_leftover_keep(p, AGX_TAKE_FD(j->err_fd));
 }
 
-static void complete(struct agx_pid1 *p, struct agx_init_job *j)
+static void complete(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     struct agx_pid1_exec *c = j->exec;
     bool asked = j->kill_at_ms > 0;
@@ -195,7 +195,7 @@ static void complete(struct agx_pid1 *p, struct agx_init_job *j)
         j->log_pump.streams[i].data_fd = j->log_pump.streams[i].index_fd = -1; /* closed by the log
                                                                           * pump */
     if (!c) {
-        agx_init_job_release(p, j);
+        agx_pid1_run_release(p, j);
         return;
     }
     if (c->state == EXEC_REFUSING) {
@@ -207,13 +207,13 @@ static void complete(struct agx_pid1 *p, struct agx_init_job *j)
     }
     c->state = EXEC_EXITED;
     if (!p->channel.stdio)
-        agx_init_job_release(p, j);
+        agx_pid1_run_release(p, j);
     else
         agx_dispatch_owe(p, c, EXEC_OWES_OUTPUT);
     agx_dispatch_owe(p, c, EXEC_OWES_EXITED | (asked ? EXEC_OWES_GONE : 0));
 }
 
-void agx_pid1_exec_moved(struct agx_pid1 *p, struct agx_init_job *j)
+void agx_pid1_exec_moved(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     atomic_store(&j->log_pump.news, false);
     if (!j->used)

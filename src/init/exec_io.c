@@ -14,7 +14,7 @@ static void taken(struct agx_pid1 *p, struct agx_pid1_exec *c, enum agx_code cod
     agx_dispatch_owe(p, c, EXEC_OWES_TAKEN);
 }
 
-void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_init_job *j)
+void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     if (j->input_watched) /* a terminal's duplicate stays open, and so would the watch */
         (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, j->in_fd, NULL);
@@ -28,7 +28,7 @@ void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_init_job *j)
 }
 
 /* All is written: the end of a terminal's input is a character. */
-static void input_done(struct agx_pid1 *p, struct agx_init_job *j)
+static void input_done(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     bool eof = j->input_eof;
 
@@ -44,7 +44,7 @@ static void input_done(struct agx_pid1 *p, struct agx_init_job *j)
     taken(p, j->exec, AGX_OK);
 }
 
-void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_init_job *j)
+void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_pid1_run *j)
 {
     unsigned index = (unsigned)(j - p->runs);
 
@@ -72,7 +72,7 @@ void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_init_job *j)
 
 void agx_pid1_exec_input(struct agx_pid1 *p, struct agx_pid1_exec *c, const struct agx_init_msg *m)
 {
-    struct agx_init_job *j = agx_pid1_exec_run(p, c);
+    struct agx_pid1_run *j = agx_pid1_exec_run(p, c);
 
     if (!j || j->in_fd < 0) {
         taken(p, c, AGX_NOT_FOUND);
@@ -91,13 +91,13 @@ void agx_pid1_exec_input(struct agx_pid1 *p, struct agx_pid1_exec *c, const stru
 void agx_pid1_exec_resize(struct agx_pid1 *p, struct agx_pid1_exec *c, uint32_t rows, uint32_t cols)
 {
     const struct winsize size = { .ws_row = (unsigned short)rows, .ws_col = (unsigned short)cols };
-    const struct agx_init_job *j = agx_pid1_exec_run(p, c);
+    const struct agx_pid1_run *j = agx_pid1_exec_run(p, c);
 
     if (j && j->tty && j->out_fd >= 0)
         (void)ioctl(j->out_fd, TIOCSWINSZ, &size);
 }
 
-static enum agx_push push_stream(struct agx_pid1 *p, struct agx_init_job *j, unsigned i)
+static enum agx_push push_stream(struct agx_pid1 *p, struct agx_pid1_run *j, unsigned i)
 {
     static uint8_t piece[AGX_INIT_DATA_MAX];
     const struct agx_log_pump_stream *s = &j->log_pump.streams[i];
@@ -128,7 +128,7 @@ static enum agx_push push_stream(struct agx_pid1 *p, struct agx_init_job *j, uns
 
 enum agx_push agx_pid1_exec_push(struct agx_pid1 *p, struct agx_pid1_exec *c)
 {
-    struct agx_init_job *j = agx_pid1_exec_run(p, c);
+    struct agx_pid1_run *j = agx_pid1_exec_run(p, c);
     enum agx_push all = PUSH_DONE;
 
     for (unsigned i = 0; j && i < AGX_LOG_PUMP_STREAMS; i++) {

@@ -15,12 +15,12 @@
 #include "init/pid1.h"
 
 #include "base/clock.h"
+#include "base/user.h"
 #include "init/gate.h"
 #include "init/hold.h"
-#include "init/nsset.h"
+#include "init/nsset_server.h"
 #include "init/plan.h"
 #include "init/suid.h"
-#include "base/user.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -9,7 +9,7 @@
  *     log_pump.c  the log pump: a thread for each command's output
  *     spawn.c     a process becomes a command
  *     suid.h      calls that would set the setuid or setgid bit
- *     plan.h      the way into a sandbox without an engine; nsset.h: its namespaces
+ *     plan.h      the way into a sandbox without an engine; nsset_server.h: its namespaces
  *
  * Everything except the log pumps and suid.c belongs to the main thread. It waits only in
  * epoll_wait(), opens no path once user code may run, and allocates nothing: every table has a
@@ -58,7 +58,7 @@ struct agx_pid1 {
     uint16_t exec_free, job_free;
     uint16_t buckets[PID1_BUCKETS];
     struct agx_pid1_exec execs[PID1_RECS_MAX];
-    struct agx_init_job runs[PID1_JOBS_MAX];
+    struct agx_pid1_run runs[PID1_JOBS_MAX];
     unsigned cmds_high, jobs_high; /* nothing at this place or behind it was ever used */
     uint8_t inputs[PID1_JOBS_MAX][AGX_INIT_DATA_MAX];
     int leftovers[PID1_LEFTOVERS_MAX];

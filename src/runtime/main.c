@@ -2,8 +2,8 @@
 #include "base/banned.h"
 #include "base/log.h"
 #include "loop/loop.h"
-#include "loop/timeslice.h"
 #include "loop/signals.h"
+#include "loop/timeslice.h"
 #include "runtime/options.h"
 
 #include <malloc.h>

@@ -171,7 +171,7 @@ static int too_many(const char *what, struct agx_error **err)
     return agx_error_set(err, AGX_INVALID_ARGUMENT, "more than %d of %s", AGX_CALLERS_MAX, what);
 }
 
-static int add_origin(struct agx_server_callers *c, struct agx_str text, struct agx_error **err)
+static int add_origin(struct agx_server_access *c, struct agx_str text, struct agx_error **err)
 {
     if (c->n_origins == AGX_CALLERS_MAX)
         return too_many("--origin", err);
@@ -185,7 +185,7 @@ static int add_origin(struct agx_server_callers *c, struct agx_str text, struct 
     return 0;
 }
 
-static int add_host(struct agx_server_callers *c, struct agx_str text, struct agx_error **err)
+static int add_host(struct agx_server_access *c, struct agx_str text, struct agx_error **err)
 {
     if (c->n_hosts == AGX_CALLERS_MAX)
         return too_many("--host-name", err);
@@ -294,11 +294,11 @@ static int set_option(struct agx_server_options *o, int option, const char *text
 }
 
 /* Lists separated by blanks; options add to them. */
-static int read_lists(struct agx_server_callers *c, struct agx_error **err)
+static int read_lists(struct agx_server_access *c, struct agx_error **err)
 {
     static const struct {
         const char *name;
-        int (*add)(struct agx_server_callers *c, struct agx_str text, struct agx_error **err);
+        int (*add)(struct agx_server_access *c, struct agx_str text, struct agx_error **err);
     } lists[] = { { "AGENTIX_ORIGIN", add_origin }, { "AGENTIX_HOST_NAME", add_host } };
     int r = 0;
 

@@ -196,7 +196,7 @@ static void on_accept(void *user, int fd, const struct agx_addr *peer)
     struct agx_server *s = user;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
 
-    if (agx_http_server_accept(s->http, &fd, agx_server_callers_from(s, fd, peer), &err) < 0)
+    if (agx_http_server_accept(s->http, &fd, agx_server_access_from(s, fd, peer), &err) < 0)
         AGX_LOG(AGX_LOG_WARN, "client.refused", AGX_F_ERR(err));
     agx_closep(&fd);
 }
@@ -282,7 +282,7 @@ static int open_parts(struct agx_server *s, struct agx_error **err)
     if (r == 0)
         r = agx_http_server_open(s->conns, &http, &agx_server_http_ops, s, &s->http, err);
     if (r == 0)
-        r = agx_server_callers_open(s, err);
+        r = agx_server_access_open(s, err);
     if (r == 0)
         r = open_worker(s, err);
     if (r == 0)

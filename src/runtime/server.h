@@ -20,7 +20,7 @@ struct agx_loop;
 struct agx_server;
 
 /* Additional callers without a token; docs/design/runtime-protocol.md, 5, has the default. */
-struct agx_server_callers {
+struct agx_server_access {
     bool insecure; /* any Host, any user */
     struct agx_origin origins[AGX_CALLERS_MAX];
     size_t n_origins;
@@ -34,7 +34,7 @@ struct agx_server_config {
     const char *socket_path;               /* NULL: no Unix socket */
     bool has_token;                        /* else none is required */
     uint8_t token_digest[AGX_SHA256_SIZE]; /* of the required token, which is not stored itself */
-    struct agx_server_callers callers;
+    struct agx_server_access callers;
     const char *const *worker_argv, *const *worker_env;
     const char *port_file; /* written with the TCP port once it is bound; NULL: none */
     size_t max_message;

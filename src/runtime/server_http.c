@@ -1,7 +1,7 @@
 /*
  * server_http.c: HTTP requests to agentix-server, and their access rules: /health needs no token,
  * everything else does, and Engine.IO lets a few sessions begin without one (server_internal.h).
- * Without a token, server_callers.c decides. All decisions use only a request's head, before its
+ * Without a token, server_access.c decides. All decisions use only a request's head, before its
  * body arrives.
  */
 #include "runtime/server_internal.h"
@@ -113,9 +113,9 @@ static bool is_health(struct agx_str path)
 /* Decides before the body, so that no body is sent in vain. */
 static void on_head(void *user, struct agx_exchange *x)
 {
-    const char *refusal = agx_server_callers_refusal(user, x);
+    const char *refusal = agx_server_access_refusal(user, x);
 
-    x->readable_by = agx_server_callers_named(user, &x->head);
+    x->readable_by = agx_server_access_named(user, &x->head);
     if (refusal)
         agx_exchange_answer_detail(x, 403, refusal);
     else if (!is_health(x->head.path) && !may_pass(user, x))

@@ -8,16 +8,16 @@
  * *unproven*: it may only CONNECT, with the token in its auth map, within AGX_PROVE_MS; unproven
  * sessions are limited in number;
  *  - everything else needs a proven session;
- *  - without a token, a request's head and its connection decide (server_callers.c).
+ *  - without a token, a request's head and its connection decide (server_access.c).
  */
 #ifndef AGX_RUNTIME_SERVER_INTERNAL_H
 #define AGX_RUNTIME_SERVER_INTERNAL_H
 
 #include "base/list.h"
 #include "codec/sio_assembler.h"
-#include "runtime/capture.h"
 #include "loop/addr.h"
 #include "loop/conn.h"
+#include "runtime/capture.h"
 #include "runtime/eio_server.h"
 #include "runtime/server.h"
 #include "runtime/spin.h"
@@ -96,16 +96,16 @@ void agx_server_plan_tick(struct agx_server *s);
 void agx_server_conn_gone(struct agx_server *s);
 uint64_t agx_server_now(const struct agx_server *s);
 
-/* server_callers.c */
+/* server_access.c */
 /* Opens the socket for asking the kernel who owns a connection, if needed. */
-int agx_server_callers_open(struct agx_server *s, struct agx_error **err) AGX_MUST_CHECK;
-enum agx_server_from agx_server_callers_from(struct agx_server *s, int fd,
-                                             const struct agx_addr *peer);
+int agx_server_access_open(struct agx_server *s, struct agx_error **err) AGX_MUST_CHECK;
+enum agx_server_from agx_server_access_from(struct agx_server *s, int fd,
+                                            const struct agx_addr *peer);
 /* Why a request is refused, whatever its path; a constant. NULL: it is not. */
-const char *agx_server_callers_refusal(const struct agx_server *s, const struct agx_exchange *x);
+const char *agx_server_access_refusal(const struct agx_server *s, const struct agx_exchange *x);
 /* The Origin of a request, if an option allows it; else empty. */
-struct agx_str agx_server_callers_named(const struct agx_server *s,
-                                        const struct agx_http_head *head);
+struct agx_str agx_server_access_named(const struct agx_server *s,
+                                       const struct agx_http_head *head);
 
 /* server_http.c */
 extern const struct agx_http_server_ops agx_server_http_ops; /* its user is the server */

@@ -8,8 +8,8 @@
 #include "codec/frame.h"
 #include "codec/mp_fields.h"
 #include "loop/child.h"
-#include "loop/loop.h"
 #include "loop/conn.h"
+#include "loop/loop.h"
 
 #include <assert.h>
 #include <limits.h>

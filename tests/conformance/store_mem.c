@@ -1,6 +1,6 @@
 /* The store in memory passes the suite of all stores. */
-#include "tests/conformance/store.h"
 #include "store/store_mem.h"
+#include "tests/conformance/store.h"
 
 struct agx_store *conformance_store_open(struct agx_loop *l)
 {

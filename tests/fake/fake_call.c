@@ -1,8 +1,8 @@
 /* fake_call.c: the calls of the fake backend, as messages to its world. */
 #include "tests/fake/fake_internal.h"
 
-#include "tests/fake/rule.h"
 #include "base/mem.h"
+#include "tests/fake/rule.h"
 
 #include "base/banned.h"
 

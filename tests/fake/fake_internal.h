@@ -3,9 +3,9 @@
 #define AGX_TESTS_FAKE_INTERNAL_H
 
 #include "base/list.h"
+#include "base/map.h"
 #include "tests/fake/fake.h"
 #include "tests/fake/link.h"
-#include "base/map.h"
 
 enum agx_fake_op_kind {
     AGX_FAKE_OP_START,

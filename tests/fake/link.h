@@ -8,8 +8,8 @@
 #ifndef AGX_TESTS_FAKE_LINK_H
 #define AGX_TESTS_FAKE_LINK_H
 
-#include "tests/fake/msg.h"
 #include "loop/loop.h"
+#include "tests/fake/msg.h"
 
 struct agx_fake_link;
 

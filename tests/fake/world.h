@@ -7,11 +7,11 @@
 #ifndef AGX_TESTS_FAKE_WORLD_H
 #define AGX_TESTS_FAKE_WORLD_H
 
-#include "tests/fake/link.h"
-#include "tests/fake/rule.h"
 #include "base/caplog.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "tests/fake/link.h"
+#include "tests/fake/rule.h"
 
 struct world;
 struct world_exec;

@@ -3,8 +3,8 @@
 #ifndef AGX_TESTS_FAKE_WORLD_EXEC_H
 #define AGX_TESTS_FAKE_WORLD_EXEC_H
 
-#include "tests/fake/world.h"
 #include "core/text.h"
+#include "tests/fake/world.h"
 
 enum world_exec_state { EXEC_WAITING, EXEC_RUNNING, EXEC_ENDED, EXEC_LOST };
 

@@ -5,10 +5,10 @@
  * AGENTIX_FAKE_PARENT names has ended, or after AGENTIX_FAKE_IDLE without a connection: a test
  * leaves none behind, however it ends.
  */
-#include "tests/fake/world.h"
 #include "base/fd.h"
 #include "loop/listener.h"
 #include "loop/unixsock.h"
+#include "tests/fake/world.h"
 
 #include <fcntl.h>
 #include <limits.h>

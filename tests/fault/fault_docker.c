@@ -30,13 +30,13 @@ static int make(const struct agx_sandbox *sb, const json_t *inspect, struct agx_
     if ((r = agx_docker_names_init(&names, &compat, sb, err)) < 0 ||
         (r = agx_docker_image_parse(&image, inspect, err)) < 0 ||
         (r = agx_binds_add(&binds, "/a", "/ssh-agent", true, err)) < 0 ||
-        (r = agx_docker_body_network(&compat, sb, names.network, "10.0.0.0/28", "b", "a", &network,
-                                     err)) < 0)
+        (r = agx_docker_create_body_network(&compat, sb, names.network, "10.0.0.0/28", "b", "a",
+                                            &network, err)) < 0)
         return r;
     f.network = names.network;
-    if ((r = agx_docker_body_primary(&f, &p, &primary, err)) < 0)
+    if ((r = agx_docker_create_body_primary(&f, &p, &primary, err)) < 0)
         return r;
-    return agx_docker_body_companion(&f, 0, &image, &second, err);
+    return agx_docker_create_body_companion(&f, 0, &image, &second, err);
 }
 
 TEST(docker_bodies_without_memory_are_resource_exhausted)

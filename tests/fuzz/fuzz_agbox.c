@@ -12,7 +12,7 @@
 #include "wire/record.h"
 #include "wire/reply.h"
 #include "wire/stats.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 #include "wire/usage_wire.h"
 #include "wire/view.h"
 #include "wire/wire_json.h"

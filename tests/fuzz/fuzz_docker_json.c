@@ -2,24 +2,24 @@
  * fuzz_docker_json.c: whatever JSON an engine sends as a line of a pull's progress or as an image's
  * description, sums stay possible and what is taken from it can be freed.
  */
+#include "backend/docker/api/pull_progress.h"
 #include "backend/docker/image.h"
-#include "backend/docker/api/layers.h"
 #include "base/limits.h"
 #include "tests/support/fuzz.h"
 
 static void note_all(const json_t *lines)
 {
-    struct agx_docker_layers layers;
+    struct agx_docker_pull_progress layers;
     struct agx_pull sum = { 0 };
 
-    agx_docker_layers_init(&layers, (struct agx_siphash_key){ 0 });
+    agx_docker_pull_progress_init(&layers, (struct agx_siphash_key){ 0 });
     for (size_t i = 0; i < json_array_size(lines); i++)
-        (void)agx_docker_layers_note(&layers, json_array_get(lines, i));
-    agx_docker_layers_sum(&layers, &sum);
+        (void)agx_docker_pull_progress_note(&layers, json_array_get(lines, i));
+    agx_docker_pull_progress_sum(&layers, &sum);
     FUZZ_CHECK(sum.layers_total <= AGX_DOCKER_LAYERS_MAX &&
                sum.layers_total <= json_array_size(lines));
     FUZZ_CHECK(sum.layers_done <= sum.layers_total);
-    agx_docker_layers_done(&layers);
+    agx_docker_pull_progress_done(&layers);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

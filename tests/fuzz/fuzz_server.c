@@ -14,9 +14,9 @@
  * Whatever they do, what the server says to anybody is well-formed, what it says to the worker too,
  * and when it has stopped, no handle, descriptor or memory is left.
  */
+#include "base/log.h"
 #include "codec/credit.h"
 #include "codec/mp_fields.h"
-#include "base/log.h"
 #include "runtime/server_internal.h"
 #include "tests/support/sio_wire.h"
 #include "tests/support/still_worker.h"

@@ -11,10 +11,10 @@
 #include "daemon/service/service.h"
 #include "grpc/server.h"
 #include "store/store_mem.h"
-#include "tests/support/manager_stub.h"
 #include "tests/support/fuzz.h"
+#include "tests/support/manager_stub.h"
 #include "tests/support/test.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 
 enum { CALLS_MAX = 256, OPS_MAX = 512, QUEUE_HIGH = 4, INPUT_MAX = 64 << 10 };
 

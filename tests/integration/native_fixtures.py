@@ -108,7 +108,7 @@ class Stage:
     def knows_all(self):
         """It has looked at what the daemon before it left. One that is ended earlier leaves that
         to the next."""
-        return "engine.recovered" in self.daemon.log().rpartition("engine.loaded")[2]
+        return "manager.recovered" in self.daemon.log().rpartition("manager.loaded")[2]
 
     def leaves_nothing(self):
         """The daemon's own end takes the last of it along: what it keeps ready, its mount, its

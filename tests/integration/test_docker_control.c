@@ -3,9 +3,9 @@
  * attached streams, with our init as PID 1, and the engine's exec API without it. Run by
  * tests/support/docker_box.py with the image of busybox.
  */
-#include "backend/exec/init_client.h"
-#include "backend/docker/api/attach.h"
 #include "backend/docker/engexec.h"
+#include "backend/docker/initlink_attach.h"
+#include "backend/exec/init_client.h"
 #include "backend/exec/initstream.h"
 #include "tests/support/backend.h"
 #include "tests/support/init.h"
@@ -178,8 +178,8 @@ static void up(struct stage *s)
     s->n_ready = s->n_closed = 0;
     ASSERT_OK(agx_init_client_open(&config, &s->a, NULL));
     if (s->way->by_init)
-        ASSERT_OK(agx_docker_attach_open(s->engine, s->container, s->key, &agx_init_client_link_ops,
-                                         s->a, &link, NULL));
+        ASSERT_OK(agx_initlink_attach_open(s->engine, s->container, s->key,
+                                           &agx_init_client_link_ops, s->a, &link, NULL));
     else
         ASSERT_OK(
             agx_docker_engexec_open(&by_engine, &agx_init_client_link_ops, s->a, &link, NULL));

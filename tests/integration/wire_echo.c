@@ -13,7 +13,7 @@
 #include "wire/image_wire.h"
 #include "wire/reply.h"
 #include "wire/stats.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 #include "wire/wire_json.h"
 
 #include <stdio.h>

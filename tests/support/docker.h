@@ -2,7 +2,7 @@
 #ifndef AGX_TESTS_DOCKER_H
 #define AGX_TESTS_DOCKER_H
 
-#include "backend/docker/body.h"
+#include "backend/docker/create_body.h"
 #include "tests/support/test.h"
 
 #include <stdlib.h>

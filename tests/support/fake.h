@@ -2,9 +2,9 @@
 #ifndef AGX_TESTS_FAKE_H
 #define AGX_TESTS_FAKE_H
 
-#include "tests/fake/fake.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "tests/fake/fake.h"
 #include "tests/support/backend.h"
 #include "tests/support/paths.h"
 

@@ -13,8 +13,8 @@
 #ifndef AGX_TESTS_PLAN_H
 #define AGX_TESTS_PLAN_H
 
-#include "backend/native/limits/cgroup.h"
 #include "backend/native/devices.h"
+#include "backend/native/limits/cgroup.h"
 #include "tests/support/nsset.h"
 #include "tests/support/sandbox.h"
 

@@ -6,10 +6,10 @@
 #define AGX_TESTS_SERVICE_H
 
 #include "daemon/service/service.h"
-#include "tests/support/manager_stub.h"
 #include "tests/support/grpc.h"
+#include "tests/support/manager_stub.h"
 #include "wire/method.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 
 /* A test may prepare much before its client says its first word. */
 #define SERVICE_HANDSHAKE_MS 3600000

@@ -7,10 +7,10 @@
  */
 #include "backend/docker/docker_internal.h"
 
-#include "backend/docker/post_start.h"
-#include "backend/docker/inventory.h"
-#include "backend/docker/compare.h"
 #include "backend/docker/engexec.h"
+#include "backend/docker/inventory.h"
+#include "backend/docker/mount_check.h"
+#include "backend/docker/post_start.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -238,7 +238,7 @@ void agx_docker_box_drop(struct agx_docker_box *box)
     agx_docker_box_down(box, NULL);
     (void)!agx_docker_engexec_purge(box->docker->state_dir, box->id, NULL); /* on failure a few
                                                                              * bytes stay */
-    agx_docker_compare_purge(box->docker->state_dir, box->id);
+    agx_docker_mount_check_purge(box->docker->state_dir, box->id);
     agx_docker_box_free(box);
 }
 

@@ -2,8 +2,8 @@
 #ifndef AGX_BACKEND_DOCKER_BOX_H
 #define AGX_BACKEND_DOCKER_BOX_H
 
-#include "backend/exec/init_client.h"
 #include "backend/docker/names.h"
+#include "backend/exec/init_client.h"
 #include "backend/exec/post_start.h"
 
 struct agx_docker;

@@ -1,10 +1,10 @@
 /* channel.c: connects the init client to a running primary, in the way that its label names. */
 #include "backend/docker/docker_internal.h"
 
-#include "backend/docker/api/attach.h"
-#include "backend/docker/body.h"
-#include "backend/docker/compare.h"
+#include "backend/docker/create_body.h"
 #include "backend/docker/engexec.h"
+#include "backend/docker/initlink_attach.h"
+#include "backend/docker/mount_check.h"
 
 #include <sys/stat.h>
 
@@ -58,8 +58,8 @@ static const char *key_of(const struct primary *p)
 static int take_streams(struct agx_docker_box *box, const struct primary *p, struct agx_error **err)
 {
     struct agx_initlink *link;
-    int r = agx_docker_attach_open(box->docker->engine, p->id, key_of(p), &agx_init_client_link_ops,
-                                   box->init_client, &link, err);
+    int r = agx_initlink_attach_open(box->docker->engine, p->id, key_of(p),
+                                     &agx_init_client_link_ops, box->init_client, &link, err);
 
     if (r == 0)
         agx_init_client_up(box->init_client, link);
@@ -115,7 +115,7 @@ static struct primary primary_of(const json_t *inspect)
 
 void agx_docker_channel_drop(struct agx_docker_box *box)
 {
-    agx_docker_compare_abandon(AGX_TAKE_PTR(box->comparing));
+    agx_docker_mount_check_abandon(AGX_TAKE_PTR(box->comparing));
     json_decref(box->inspect);
     box->inspect = NULL;
 }
@@ -164,7 +164,7 @@ static int channel_compare(struct agx_docker_box *box, const json_t *inspect,
                            struct agx_error **err)
 {
     const json_t *host = json_object_get(inspect, "HostConfig");
-    const struct agx_docker_compare_params params = {
+    const struct agx_docker_mount_check_params params = {
         .container = p->id,
         .pid = p->pid,
         .owner = tag->owner,
@@ -177,7 +177,7 @@ static int channel_compare(struct agx_docker_box *box, const json_t *inspect,
         return agx_error_no_memory(err);
     agx_init_client_expect(box->init_client);
     box->pid = 0; /* the comparison itself notices that it is gone */
-    return agx_docker_compare_start(box, &params, on_compared, &box->comparing, err);
+    return agx_docker_mount_check_start(box, &params, on_compared, &box->comparing, err);
 }
 
 int agx_docker_channel_up(struct agx_docker_box *box, const json_t *inspect,

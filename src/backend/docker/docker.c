@@ -6,8 +6,8 @@
  */
 #include "backend/docker/docker_internal.h"
 
+#include "backend/docker/egress_dns.h"
 #include "backend/docker/post_start.h"
-#include "backend/docker/egress_watch.h"
 #include "backend/docker/spare_networks.h"
 #include "backend/owner.h"
 #include "base/log.h"
@@ -176,7 +176,7 @@ static void docker_close(struct agx_backend *b, agx_done_fn closed, void *user)
     d->events = agx_docker_events_close(d->events);
     d->puller = agx_docker_puller_close(d->puller);
     d->engine = agx_docker_engine_close(d->engine);
-    agx_docker_egress_watch_stop_all(d);
+    agx_docker_egress_dns_stop_all(d);
     if (d->resolver) {
         d->n_open++;
         agx_resolver_close(d->resolver, on_part_closed, d);
@@ -335,7 +335,7 @@ static int open_all(struct agx_docker *d, const struct agx_docker_config *c, str
         (r = agx_engine_endpoint_find(c->target, &c->env, &endpoint, err)) < 0)
         return r;
     agx_map_init(&d->boxes, seed);
-    agx_map_init(&d->egress_watches, seed);
+    agx_map_init(&d->egress_dns, seed);
     choose_control(d, c->control, endpoint.is_local);
     if ((r = agx_text_set(&d->init_path, c->init_path, err)) < 0 ||
         (r = agx_text_set(&d->state_dir, c->state_dir, err)) < 0 ||

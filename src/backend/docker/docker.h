@@ -9,8 +9,8 @@
 
 #include "backend/backend.h"
 #include "backend/config.h"
-#include "backend/docker/control.h"
 #include "backend/docker/api/engine_endpoint.h"
+#include "backend/docker/control_mode.h"
 #include "base/limits.h"
 
 enum agx_docker_isolation {

@@ -7,40 +7,40 @@
  *     box.c                a sandbox that we know: its commands, and how its init is found
  *     inventory.c          what the engine has of a sandbox, or of all
  *     op_up.c              create, resume, revive: from what is there to a sandbox that runs
- *     op_make.c            ... the part of create that makes it, and its undoing
- *     op_names.c           ... the names in its egress list
- *     op_part.c            ... its containers, in messages
- *     copy.c               ... what is copied into it
- *     op_rejoin.c          ... the part of resume for a network that is gone
+ *     up_make.c            ... the part of create that makes it, and its undoing
+ *     up_egress.c          ... the names in its egress list
+ *     up_containers.c      ... its containers, in messages
+ *     up_copy.c            ... what is copied into it
+ *     up_network.c         ... the part of resume for a network that is gone
  *     post_start.c         ... and post-start commands, which run on their own
- *     post_start_note.c    ... also after a restart
+ *     post_start_record.c  ... also after a restart
  *     op_stop.c            stop, halt
  *     op_delete.c          delete, and the removal that others use
- *     look.c               looks at one sandbox and at all
+ *     state_query.c        looks at one sandbox and at all
  *     resource_usage.c     resource usage of one sandbox
  *     info.c               the engine's abilities, and what is refused without them
  *     firewall_networks.c  networks in the firewall
- *     egress_watch.c       ... with egress lists: the egress watch
+ *     egress_dns.c         ... with egress lists: the egress watch
  *     spare_networks.c     spare networks
  *     dup_networks.c       duplicate networks of a sandbox, which are not used
  */
 #ifndef AGX_BACKEND_DOCKER_DOCKER_INTERNAL_H
 #define AGX_BACKEND_DOCKER_DOCKER_INTERNAL_H
 
+#include "backend/docker/api/events.h"
 #include "backend/docker/box.h"
 #include "backend/docker/docker.h"
-#include "backend/docker/api/events.h"
+#include "backend/docker/docker_op.h"
 #include "backend/docker/names.h"
 #include "backend/docker/pull.h"
-#include "backend/docker/docker_op.h"
+#include "backend/files/host_view.h"
 #include "backend/net/firewall.h"
 #include "backend/net/resolve.h"
-#include "backend/files/host_view.h"
 #include "backend/net/subnets.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "loop/job.h"
 #include "base/uuid.h"
+#include "loop/job.h"
 
 struct agx_docker_spare_networks;
 
@@ -73,7 +73,7 @@ struct agx_docker {
     struct agx_docker_events *events;
     struct agx_firewall *firewall; /* NULL: isolation is off, or impossible */
     struct agx_resolver *resolver; /* open whenever the firewall is */
-    struct agx_map egress_watches; /* egress lists, by sandbox id */
+    struct agx_map egress_dns;     /* egress lists, by sandbox id */
     bool firewall_synced;
     bool cannot_isolate;            /* it is required, and the engine is on another machine */
     struct agx_op *syncing;         /* brings the firewall in line with what there is */
@@ -126,7 +126,7 @@ int agx_docker_check_isolation(const struct agx_docker *d, const struct agx_spec
 int agx_docker_check(struct agx_backend *b, const struct agx_spec *spec, struct agx_words *warnings,
                      struct agx_error **err) AGX_MUST_CHECK;
 
-/* ---- look.c ---- */
+/* ---- state_query.c ---- */
 
 int agx_docker_look(struct agx_backend *b, const char *sandbox_id, agx_backend_seen_fn seen,
                     agx_done_fn done, void *user, struct agx_backend_op **ret_op,

@@ -2,8 +2,8 @@
 #ifndef AGX_BACKEND_DOCKER_DOCKER_OP_H
 #define AGX_BACKEND_DOCKER_DOCKER_OP_H
 
-#include "backend/docker/calls.h"
 #include "backend/docker/box.h"
+#include "backend/docker/calls.h"
 #include "backend/sandbox_op.h"
 
 int agx_docker_op_start(struct agx_backend *b, const struct agx_backend_request *q,

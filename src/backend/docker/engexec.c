@@ -28,7 +28,7 @@ void agx_engexec_tell(struct agx_engexec *x, const struct agx_init_msg *m)
         x->ops->message(x->user, m);
 }
 
-void agx_engexec_owe(struct agx_engexec_cmd *c, unsigned what)
+void agx_engexec_owe(struct agx_engexec_command *c, unsigned what)
 {
     c->owes |= what;
     (void)uv_timer_start(&c->link->soon, on_soon, 0, 0);
@@ -36,12 +36,12 @@ void agx_engexec_owe(struct agx_engexec_cmd *c, unsigned what)
 
 /* ---- what is owed ---- */
 
-static struct agx_engexec_cmd *first_owing(const struct agx_engexec *x)
+static struct agx_engexec_command *first_owing(const struct agx_engexec *x)
 {
     void *value;
 
     for (size_t at = 0; agx_map_next(&x->cmds, &at, NULL, &value);) {
-        struct agx_engexec_cmd *c = value;
+        struct agx_engexec_command *c = value;
 
         if (c->owes)
             return c;
@@ -49,7 +49,7 @@ static struct agx_engexec_cmd *first_owing(const struct agx_engexec *x)
     return NULL;
 }
 
-static struct agx_init_msg message_of(const struct agx_engexec_cmd *c, unsigned what)
+static struct agx_init_msg message_of(const struct agx_engexec_command *c, unsigned what)
 {
     struct agx_init_msg m = { .kind = AGX_INIT_GONE, .id = { c->id, c->id_len } };
 
@@ -79,7 +79,7 @@ static struct agx_init_msg message_of(const struct agx_engexec_cmd *c, unsigned 
 }
 
 /* The command may be gone afterwards, and everything else. */
-static void tell_one(struct agx_engexec_cmd *c)
+static void tell_one(struct agx_engexec_command *c)
 {
     unsigned what = c->owes & -c->owes;
     struct agx_init_msg m = message_of(c, what);
@@ -92,7 +92,7 @@ static void tell_one(struct agx_engexec_cmd *c)
         m.data = agx_str_from(agx_error_format(c->error, text, sizeof(text)));
     c->owes &= ~what;
     if (c->state == ENGEXEC_NONE && !c->owes)
-        agx_engexec_cmd_free(c);
+        agx_engexec_command_free(c);
     agx_engexec_tell(x, &m);
 }
 
@@ -101,9 +101,10 @@ static bool needs_watch(const struct agx_engexec *x)
     void *value;
 
     for (size_t at = 0; agx_map_next(&x->cmds, &at, NULL, &value);) {
-        const struct agx_engexec_cmd *c = value;
+        const struct agx_engexec_command *c = value;
 
-        if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED || agx_engexec_cmd_is_killed(c))
+        if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED ||
+            agx_engexec_command_is_killed(c))
             return true;
     }
     return false;
@@ -118,7 +119,7 @@ void agx_engexec_watch(struct agx_engexec *x)
 static void on_soon(uv_timer_t *t)
 {
     struct agx_engexec *x = container_of(t, struct agx_engexec, soon);
-    struct agx_engexec_cmd *c;
+    struct agx_engexec_command *c;
 
     if (!x->is_ready) {
         x->is_ready = true;
@@ -135,12 +136,12 @@ static void on_watch(uv_timer_t *t)
     void *value;
 
     for (size_t at = 0; agx_map_next(&x->cmds, &at, NULL, &value);) {
-        struct agx_engexec_cmd *c = value;
+        struct agx_engexec_command *c = value;
 
         if (c->state == ENGEXEC_ENDING || c->state == ENGEXEC_NOTED)
-            agx_engexec_cmd_look(c);
-        if (agx_engexec_cmd_is_killed(c))
-            agx_engexec_cmd_kill_look(c);
+            agx_engexec_command_look(c);
+        if (agx_engexec_command_is_killed(c))
+            agx_engexec_command_kill_look(c);
     }
     agx_engexec_watch(x);
 }
@@ -148,26 +149,26 @@ static void on_watch(uv_timer_t *t)
 /* ---- what is asked ---- */
 
 /* Known to us, or recorded by an earlier daemon. */
-static struct agx_engexec_cmd *engexec_find(struct agx_engexec *x, struct agx_str id)
+static struct agx_engexec_command *engexec_find(struct agx_engexec *x, struct agx_str id)
 {
-    struct agx_engexec_cmd *c = agx_map_get(&x->cmds, id);
+    struct agx_engexec_command *c = agx_map_get(&x->cmds, id);
     char *exec;
 
     if (c)
         return c;
-    exec = agx_engexec_note_get(x, id);
-    c = exec ? agx_engexec_cmd_new(x, id) : NULL;
+    exec = agx_engexec_record_get(x, id);
+    c = exec ? agx_engexec_command_new(x, id) : NULL;
     if (!c) {
         free(exec);
         return NULL;
     }
     c->exec = exec;
     c->state = ENGEXEC_NOTED;
-    agx_engexec_cmd_look(c);
+    agx_engexec_command_look(c);
     return c;
 }
 
-static void on_query(struct agx_engexec_cmd *c)
+static void on_query(struct agx_engexec_command *c)
 {
     if (c->state == ENGEXEC_NONE)
         agx_engexec_owe(c, ENGEXEC_OWES_UNKNOWN);
@@ -177,7 +178,7 @@ static void on_query(struct agx_engexec_cmd *c)
         agx_engexec_owe(c, ENGEXEC_OWES_EXITED);
 }
 
-static void on_kill(struct agx_engexec_cmd *c, uint64_t grace_ms)
+static void on_kill(struct agx_engexec_command *c, uint64_t grace_ms)
 {
     if (c->state == ENGEXEC_NONE || c->state == ENGEXEC_EXITED) {
         agx_engexec_owe(c, ENGEXEC_OWES_GONE);
@@ -185,10 +186,10 @@ static void on_kill(struct agx_engexec_cmd *c, uint64_t grace_ms)
     }
     c->kill_wanted = true;
     c->grace_ms = grace_ms;
-    agx_engexec_cmd_kill(c);
+    agx_engexec_command_kill(c);
 }
 
-static int on_input(struct agx_engexec_cmd *c, const struct agx_init_msg *m)
+static int on_input(struct agx_engexec_command *c, const struct agx_init_msg *m)
 {
     if (c->input_out)
         return 0; /* the next piece comes after TAKEN */
@@ -196,26 +197,26 @@ static int on_input(struct agx_engexec_cmd *c, const struct agx_init_msg *m)
         return -AGX_RESOURCE_EXHAUSTED;
     c->input_out = true;
     c->input_eof = m->flags & AGX_INIT_EOF;
-    agx_engexec_cmd_feed(c);
+    agx_engexec_command_feed(c);
     return 0;
 }
 
 static void on_forget(struct agx_engexec *x, struct agx_str id)
 {
-    struct agx_engexec_cmd *c = agx_map_get(&x->cmds, id);
+    struct agx_engexec_command *c = agx_map_get(&x->cmds, id);
 
     if (c && c->state != ENGEXEC_EXITED)
         return;
-    agx_engexec_note_remove(x, id);
+    agx_engexec_record_remove(x, id);
     if (c)
-        agx_engexec_cmd_free(c);
+        agx_engexec_command_free(c);
 }
 
 static int engexec_send(struct agx_initlink *base, const struct agx_init_msg *m, const int *fds,
                         size_t n_fds, struct agx_error **err)
 {
     struct agx_engexec *x = engexec_of(base);
-    struct agx_engexec_cmd *c;
+    struct agx_engexec_command *c;
 
     (void)fds;
     (void)n_fds;
@@ -227,11 +228,11 @@ static int engexec_send(struct agx_initlink *base, const struct agx_init_msg *m,
     }
     c = engexec_find(x, m->id);
     if (!c)
-        c = agx_engexec_cmd_new(x, m->id);
+        c = agx_engexec_command_new(x, m->id);
     if (!c)
         return agx_error_no_memory(err);
     if (m->kind == AGX_INIT_START && c->state == ENGEXEC_NONE)
-        agx_engexec_cmd_start(c, m);
+        agx_engexec_command_start(c, m);
     else if (m->kind == AGX_INIT_START || m->kind == AGX_INIT_QUERY)
         on_query(c);
     else if (m->kind == AGX_INIT_KILL)
@@ -288,7 +289,7 @@ static void engexec_close(struct agx_initlink *base, agx_done_fn closed, void *u
     x->closed = closed;
     x->closed_user = user;
     for (size_t at = 0; agx_map_next(&x->cmds, &at, NULL, &value); at = 0)
-        agx_engexec_cmd_free(value);
+        agx_engexec_command_free(value);
     uv_close((uv_handle_t *)&x->soon, on_soon_closed);
     uv_close((uv_handle_t *)&x->watch, on_watch_closed);
 }
@@ -315,7 +316,7 @@ int agx_docker_engexec_open(const struct agx_docker_engexec_config *config,
     x->user = user;
     x->engine = config->engine;
     agx_map_init(&x->cmds, seed);
-    x->dir_fd = r < 0 ? r : agx_engexec_note_open(config->state_dir, config->sandbox_id, err);
+    x->dir_fd = r < 0 ? r : agx_engexec_record_open(config->state_dir, config->sandbox_id, err);
     r = x->dir_fd < 0 ? x->dir_fd : agx_text_set(&x->container, config->container, err);
     if (r == 0)
         r = agx_text_set(&x->exec_user, config->user, err);

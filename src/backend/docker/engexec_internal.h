@@ -2,8 +2,8 @@
 #ifndef AGX_BACKEND_DOCKER_ENGEXEC_INTERNAL_H
 #define AGX_BACKEND_DOCKER_ENGEXEC_INTERNAL_H
 
-#include "backend/docker/engexec.h"
 #include "backend/docker/api/hijack.h"
+#include "backend/docker/engexec.h"
 #include "base/buf.h"
 #include "base/map.h"
 
@@ -32,7 +32,7 @@ enum agx_engexec_state {
 #define ENGEXEC_OWES_EXITED 16u
 #define ENGEXEC_OWES_GONE 32u
 
-struct agx_engexec_cmd {
+struct agx_engexec_command {
     struct agx_engexec *link;
     enum agx_engexec_state state;
     unsigned owes;
@@ -76,33 +76,33 @@ struct agx_engexec {
 };
 
 /* engexec.c */
-void agx_engexec_owe(struct agx_engexec_cmd *c, unsigned what);
+void agx_engexec_owe(struct agx_engexec_command *c, unsigned what);
 /* Sends a message at once; the user may do anything in it, even close. */
 void agx_engexec_tell(struct agx_engexec *x, const struct agx_init_msg *m);
 
 /* Inspects commands whose end is not reported to us, again and again while there are any. */
 void agx_engexec_watch(struct agx_engexec *x);
 
-/* engexec_cmd.c */
-struct agx_engexec_cmd *agx_engexec_cmd_new(struct agx_engexec *x, struct agx_str id);
-void agx_engexec_cmd_free(struct agx_engexec_cmd *c);
-void agx_engexec_cmd_start(struct agx_engexec_cmd *c, const struct agx_init_msg *m);
-void agx_engexec_cmd_kill(struct agx_engexec_cmd *c);
+/* engexec_command.c */
+struct agx_engexec_command *agx_engexec_command_new(struct agx_engexec *x, struct agx_str id);
+void agx_engexec_command_free(struct agx_engexec_command *c);
+void agx_engexec_command_start(struct agx_engexec_command *c, const struct agx_init_msg *m);
+void agx_engexec_command_kill(struct agx_engexec_command *c);
 /* It is being killed and has not ended: whether its kill still runs must be checked. */
-bool agx_engexec_cmd_is_killed(const struct agx_engexec_cmd *c);
+bool agx_engexec_command_is_killed(const struct agx_engexec_command *c);
 /* One turn of the watch for its kill. */
-void agx_engexec_cmd_kill_look(struct agx_engexec_cmd *c);
-void agx_engexec_cmd_feed(struct agx_engexec_cmd *c);
+void agx_engexec_command_kill_look(struct agx_engexec_command *c);
+void agx_engexec_command_feed(struct agx_engexec_command *c);
 /* Asks the engine whether it still runs. */
-void agx_engexec_cmd_look(struct agx_engexec_cmd *c);
+void agx_engexec_command_look(struct agx_engexec_command *c);
 
-/* engexec_note.c: the directory of a sandbox, and a file of it for each command. */
-int agx_engexec_note_open(const char *state_dir, const char *sandbox_id, struct agx_error **err);
-int agx_engexec_note_put(const struct agx_engexec *x, struct agx_str id, const char *exec,
-                         struct agx_error **err);
+/* engexec_record.c: the directory of a sandbox, and a file of it for each command. */
+int agx_engexec_record_open(const char *state_dir, const char *sandbox_id, struct agx_error **err);
+int agx_engexec_record_put(const struct agx_engexec *x, struct agx_str id, const char *exec,
+                           struct agx_error **err);
 /* Owned; NULL: none. */
-char *agx_engexec_note_get(const struct agx_engexec *x, struct agx_str id);
-void agx_engexec_note_remove(const struct agx_engexec *x, struct agx_str id);
+char *agx_engexec_record_get(const struct agx_engexec *x, struct agx_str id);
+void agx_engexec_record_remove(const struct agx_engexec *x, struct agx_str id);
 
 /* engexec_body.c: bodies of requests; NULL without memory. */
 json_t *agx_engexec_body_start(const struct agx_init_msg *m, const char *user);

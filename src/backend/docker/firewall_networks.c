@@ -9,10 +9,10 @@
  */
 #include "backend/docker/firewall_networks.h"
 
-#include "backend/docker/inventory.h"
-#include "backend/docker/egress_watch.h"
-#include "backend/docker/spare_networks.h"
 #include "backend/docker/dup_networks.h"
+#include "backend/docker/egress_dns.h"
+#include "backend/docker/inventory.h"
+#include "backend/docker/spare_networks.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -141,8 +141,8 @@ static int firewall_networks_put(struct agx_docker_firewalling *f, struct agx_er
     const struct agx_firewall_member m = member_of(f->sandbox_id, &f->net);
 
     f->waits = false;
-    return f->egress ? agx_docker_egress_watch_start(f->docker, f->sandbox_id, &f->net, f->egress,
-                                                     on_put, f, err)
+    return f->egress ? agx_docker_egress_dns_start(f->docker, f->sandbox_id, &f->net, f->egress,
+                                                   on_put, f, err)
                      : agx_firewall_put(f->docker->firewall, &m, on_put, f, &f->op, err);
 }
 
@@ -184,7 +184,7 @@ void agx_docker_firewall_abandon(struct agx_docker_firewalling *f)
     if (f->waits)
         agx_list_remove(&f->node);
     else if (f->egress)
-        agx_docker_egress_watch_abandon(f->docker, f->sandbox_id);
+        agx_docker_egress_dns_abandon(f->docker, f->sandbox_id);
     else
         agx_firewall_abandon(f->op);
     firewalling_free(f);
@@ -321,7 +321,7 @@ static bool read_network(const struct agx_docker *d, const json_t *network,
         *tag = (struct agx_docker_tag){ .sandbox_id = net->name };
         return true;
     }
-    return tagged && !agx_docker_egress_watch_has(d, tag->sandbox_id);
+    return tagged && !agx_docker_egress_dns_has(d, tag->sandbox_id);
 }
 
 /* Names on egress lists allow nothing yet: they must be resolved first. */
@@ -375,7 +375,7 @@ static void guard_all(const struct sync *x)
 
         if (!read_network(d, network, &tag, &net) || !tag.egress)
             continue;
-        if (agx_docker_egress_watch_start(d, tag.sandbox_id, &net, tag.egress, NULL, NULL, &error) <
+        if (agx_docker_egress_dns_start(d, tag.sandbox_id, &net, tag.egress, NULL, NULL, &error) <
             0)
             AGX_LOG(AGX_LOG_DEBUG, "docker.egress_not_guarded",
                     AGX_F_STR("sandbox", tag.sandbox_id), AGX_F_ERR(error));

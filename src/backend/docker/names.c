@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/banned.h"
 #include "base/limits.h"
 #include "core/ident.h"
-#include "base/banned.h"
 
 #define PREFIX "io.agentix."
 #define LABEL_COMPONENT PREFIX "component"
@@ -35,7 +35,7 @@ static const char *const controls[AGX_DOCKER_CONTROL_COUNT] = {
     [AGX_DOCKER_CONTROL_ENGINE] = "engine",
 };
 
-const char *agx_docker_control_name(enum agx_docker_control c)
+const char *agx_docker_control_mode_name(enum agx_docker_control c)
 {
     assert(c < AGX_DOCKER_CONTROL_COUNT);
     return controls[c];
@@ -164,7 +164,7 @@ static int put_ours(json_t *labels, const struct agx_docker_maker *m,
         bad |= names_put(labels, "", LABEL_EGRESS, tag->egress);
     if (tag->component == AGX_DOCKER_PRIMARY) {
         bad |= names_put(labels, "", LABEL_EXEC_USER, tag->exec_user);
-        bad |= names_put(labels, "", LABEL_CONTROL, agx_docker_control_name(tag->control));
+        bad |= names_put(labels, "", LABEL_CONTROL, agx_docker_control_mode_name(tag->control));
         (void)snprintf(place, sizeof(place), "%" PRIu32, tag->owner);
         if (tag->held)
             bad |= names_put(labels, "", LABEL_OWNER, place);

@@ -9,7 +9,7 @@
 #ifndef AGX_BACKEND_DOCKER_NAMES_H
 #define AGX_BACKEND_DOCKER_NAMES_H
 
-#include "backend/docker/control.h"
+#include "backend/docker/control_mode.h"
 #include "base/json.h"
 #include "core/sandbox.h"
 
@@ -50,7 +50,7 @@ struct agx_docker_tag {
     /* Of a primary: */
     const char *exec_user; /* user of its commands */
     enum agx_docker_control control;
-    bool held;      /* init waits until its mounts were compared: compare.h */
+    bool held;      /* init waits until its mounts were compared: mount_check.h */
     uint32_t owner; /* with `held`: owner of the sandbox */
     /* Of a network: */
     const char *egress; /* the list; NULL: none */

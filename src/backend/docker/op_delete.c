@@ -8,8 +8,8 @@
  * Whatever is listed by our labels is removed, by id; a name is never enough. This order keeps the
  * isolation until the last process has ended.
  */
+#include "backend/docker/egress_dns.h"
 #include "backend/docker/inventory.h"
-#include "backend/docker/egress_watch.h"
 #include "backend/docker/spare_networks.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -190,7 +190,7 @@ static int enter_firewall(struct agx_op *op, struct agx_error **err)
         *err = AGX_TAKE_PTR(m->last);
         r = -(int)(*err)->code;
     } else if (d->firewall && d->firewall_synced) {
-        agx_docker_egress_watch_stop(d, m->id);
+        agx_docker_egress_dns_stop(d, m->id);
         if (m->ready) /* both share what follows */
             r = agx_firewall_remove(d->firewall, m->ready, NULL, NULL, NULL, err);
         if (r == 0)

@@ -1,10 +1,10 @@
-/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and op_make.c. */
+/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and up_make.c. */
 #ifndef AGX_BACKEND_DOCKER_OP_UP_H
 #define AGX_BACKEND_DOCKER_OP_UP_H
 
-#include "backend/files/copies.h"
-#include "backend/docker/inventory.h"
 #include "backend/docker/firewall_networks.h"
+#include "backend/docker/inventory.h"
+#include "backend/files/copies.h"
 
 /*
  *   resume, revive, and a create of a sandbox that was started before:
@@ -90,16 +90,16 @@ void agx_docker_part_fail(struct agx_docker_up *up, size_t part, struct agx_erro
 /* The network exists; it is added to the firewall before anything starts. */
 void agx_docker_up_firewall(struct agx_docker_up *up);
 
-/* op_names.c */
+/* up_egress.c */
 int agx_docker_up_enter_names(struct agx_op *op, struct agx_error **err);
 void agx_docker_up_cancel_names(struct agx_docker_up *up);
 
-/* op_make.c: its states. */
+/* up_make.c: its states. */
 int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err);
 int agx_docker_up_enter_make(struct agx_op *op, struct agx_error **err);
 /* Begins to remove what was made; the state waits for it. */
 void agx_docker_up_unmake(struct agx_docker_up *up);
-/* op_rejoin.c */
+/* up_network.c */
 int agx_docker_up_enter_rejoin(struct agx_op *op, struct agx_error **err);
 /* Begins to make the network, which is then added to the firewall. */
 void agx_docker_up_make_network(struct agx_docker_up *up);
@@ -113,13 +113,13 @@ bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error);
 /* There are two networks of its name, of which at most one is in use. True: the error, which is
  * then taken, means that, and FIREWALL follows again when only one is left. */
 bool agx_docker_up_part_dup_networks(struct agx_docker_up *up, struct agx_error **error);
-/* op_files.c: a state's: uploads the files of builtin tools into the new primary. */
+/* up_tool_files.c: a state's: uploads the files of builtin tools into the new primary. */
 int agx_docker_up_give_files(struct agx_docker_up *up, struct agx_error **err) AGX_MUST_CHECK;
 /* File mode bits in Go's encoding, which the engine uses. */
 #define AGX_GO_MODE_DIR (INT64_C(1) << 31)
 #define AGX_GO_MODE_SYMLINK (INT64_C(1) << 27)
 
-/* copy.c */
+/* up_copy.c */
 /* Parses the engine's description of a path, a header with base64 of JSON: name, size, mode,
  * linkTarget. */
 int agx_docker_up_read_stat(const struct agx_docker_answer *answer, int64_t *ret_mode,

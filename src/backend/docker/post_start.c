@@ -6,11 +6,11 @@
  *       ^  |
  *       +--+  every AGX_DOCKER_HEALTH_MS, until its budget is used up
  *
- * A daemon that is started goes on where the last one was (post_start_note.h).
+ * A daemon that is started goes on where the last one was (post_start_record.h).
  */
 #include "backend/docker/post_start.h"
 
-#include "backend/docker/post_start_note.h"
+#include "backend/docker/post_start_record.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -20,7 +20,7 @@ enum { POST_START_DONE = AGX_OP_DONE, POST_START_HEALTH, POST_START_RUN };
 
 struct agx_docker_post_start {
     struct agx_post_start post;
-    struct agx_post_start_note note; /* as it is on disk */
+    struct agx_post_start_record note; /* as it is on disk */
 };
 
 static struct agx_docker_post_start *post_start_of(struct agx_op *op)
@@ -101,8 +101,8 @@ static int write_note(struct agx_post_start *p, struct agx_error **err)
 
     x->note.next = p->at;
     x->note.begun = p->begun;
-    return agx_post_start_note_write(agx_docker_by(&p->op)->state_dir, box_of(x)->id, p->place,
-                                     &x->note, err);
+    return agx_post_start_record_write(agx_docker_by(&p->op)->state_dir, box_of(x)->id, p->place,
+                                       &x->note, err);
 }
 
 static struct agx_init_client *reach_primary(struct agx_post_start *p)
@@ -128,7 +128,7 @@ static void post_start_ended(struct agx_op *op, struct agx_error *error)
     if (!agx_post_start_is_over(&x->post))
         (void)!write_note(&x->post, NULL); /* without it the next daemon finds the same failure */
     agx_post_start_leave(&x->post);
-    agx_post_start_note_done(&x->note);
+    agx_post_start_record_done(&x->note);
     free(x);
 }
 
@@ -147,13 +147,13 @@ static const struct agx_op_kind post_start_kind = {
 
 /* Takes the note. */
 static void post_start_begin(struct agx_docker_box *box, size_t place,
-                             struct agx_post_start_note *note)
+                             struct agx_post_start_record *note)
 {
     struct agx_docker_post_start *x = agx_new(struct agx_docker_post_start);
     struct agx_backend *b = &box->docker->base;
 
     x->note = *note;
-    *note = (struct agx_post_start_note){ 0 };
+    *note = (struct agx_post_start_record){ 0 };
     x->post = (struct agx_post_start){ .backend = b,
                                        .all = &box->afters,
                                        .place = place,
@@ -167,7 +167,7 @@ static void post_start_begin(struct agx_docker_box *box, size_t place,
     agx_post_start_begin(&x->post, &post_start_kind, &box->docker->operations, box->id);
 }
 
-static int make_note(struct agx_post_start_note *n, const struct agx_companion *c,
+static int make_note(struct agx_post_start_record *n, const struct agx_companion *c,
                      const char *container, struct agx_error **err)
 {
     int r;
@@ -185,18 +185,18 @@ void agx_docker_post_start_start(struct agx_docker_box *box, const struct agx_co
                                  size_t place, const char *container)
 {
     const char *dir = box->docker->state_dir;
-    struct agx_post_start_note note = { 0 };
+    struct agx_post_start_record note = { 0 };
     struct agx_error *error = NULL;
     int r;
 
     if (companion->post_start_on_primary.len == 0 || agx_post_start_is_known(&box->afters, place))
         return;
-    r = agx_post_start_note_read(dir, box->id, place, &note, NULL);
+    r = agx_post_start_record_read(dir, box->id, place, &note, NULL);
     if (r < 0 || strcmp(note.container, container) != 0) {
-        agx_post_start_note_done(&note);
+        agx_post_start_record_done(&note);
         r = make_note(&note, companion, container, &error);
         if (r == 0)
-            r = agx_post_start_note_write(dir, box->id, place, &note, &error);
+            r = agx_post_start_record_write(dir, box->id, place, &note, &error);
     }
     if (r == 0 && note.next < note.commands.len)
         post_start_begin(box, place, &note);
@@ -204,30 +204,31 @@ void agx_docker_post_start_start(struct agx_docker_box *box, const struct agx_co
         AGX_LOG(AGX_LOG_WARN, "docker.post_start_not_noted", AGX_F_STR("sandbox", box->id),
                 AGX_F_ERR(error));
     agx_error_free(error);
-    agx_post_start_note_done(&note);
+    agx_post_start_record_done(&note);
 }
 
 static void on_note(void *user, const char *sandbox_id, size_t place)
 {
     struct agx_docker *d = user;
-    struct agx_post_start_note note = { 0 };
+    struct agx_post_start_record note = { 0 };
     struct agx_docker_box *box;
 
-    if (agx_post_start_note_read(d->state_dir, sandbox_id, place, &note, NULL) < 0)
+    if (agx_post_start_record_read(d->state_dir, sandbox_id, place, &note, NULL) < 0)
         return;
     if (note.next < note.commands.len && agx_docker_box_get(d, sandbox_id, &box, NULL) == 0 &&
         !agx_post_start_is_known(&box->afters, place))
         post_start_begin(box, place, &note);
-    agx_post_start_note_done(&note);
+    agx_post_start_record_done(&note);
 }
 
 void agx_docker_post_start_restore(struct agx_docker *d)
 {
-    agx_post_start_note_each(d->state_dir, on_note, d);
+    agx_post_start_record_each(d->state_dir, on_note, d);
 }
 
 void agx_docker_post_start_cancel(struct agx_docker_box *box)
 {
     agx_post_starts_cancel(&box->afters);
-    (void)!agx_post_start_note_purge(box->docker->state_dir, box->id, NULL); /* a few bytes then */
+    (void)!agx_post_start_record_purge(box->docker->state_dir, box->id,
+                                       NULL); /* a few bytes then */
 }

@@ -31,7 +31,7 @@ struct pull {
     struct agx_credentials_lookup *lookup;
     struct agx_error *unknown; /* why there are no credentials; NULL: none are needed */
     struct agx_error *error;   /* in the stream */
-    struct agx_docker_layers layers;
+    struct agx_docker_pull_progress layers;
 };
 
 struct agx_docker_want {
@@ -54,7 +54,7 @@ static void pull_free(struct pull *p)
 {
     agx_docker_cancel(p->call);
     agx_credentials_lookup_cancel(p->lookup);
-    agx_docker_layers_done(&p->layers);
+    agx_docker_pull_progress_done(&p->layers);
     agx_imageref_done(&p->ref);
     agx_error_free(p->unknown);
     agx_error_free(p->error);
@@ -114,7 +114,7 @@ static void tell_progress(struct pull *p)
 {
     struct agx_pull now = { .image = p->image };
 
-    agx_docker_layers_sum(&p->layers, &now);
+    agx_docker_pull_progress_sum(&p->layers, &now);
     agx_singleflight_tell(&p->flight, &now);
 }
 
@@ -153,7 +153,7 @@ static void on_line(void *user, json_t *line)
     if (message && !p->error)
         (void)agx_error_set(&p->error, code_of(message), "pull image '%s': %.*s", p->image,
                             agx_text_cut(agx_str_from(message), AGX_FAILURE_TEXT_MAX), message);
-    if (agx_docker_layers_note(&p->layers, line) && agx_singleflight_is_due(&p->flight))
+    if (agx_docker_pull_progress_note(&p->layers, line) && agx_singleflight_is_due(&p->flight))
         tell_progress(p);
 }
 
@@ -274,7 +274,7 @@ static int pull_new(struct agx_docker_puller *puller, const char *image, struct 
     if (!p->image)
         abort(); /* small, as with agx_new() */
     p->ref = *ref;
-    agx_docker_layers_init(&p->layers, puller->seed);
+    agx_docker_pull_progress_init(&p->layers, puller->seed);
     r = start_look(p, err);
     *ref = (struct agx_imageref){ 0 };
     if (r < 0) {

@@ -12,8 +12,8 @@
 #define AGX_BACKEND_DOCKER_PULL_H
 
 #include "backend/docker/api/engine.h"
+#include "backend/docker/api/pull_progress.h"
 #include "backend/docker/image.h"
-#include "backend/docker/api/layers.h"
 
 struct agx_docker_puller;
 struct agx_docker_want;

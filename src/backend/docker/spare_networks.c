@@ -10,7 +10,7 @@
  */
 #include "backend/docker/spare_networks.h"
 
-#include "backend/docker/body.h"
+#include "backend/docker/create_body.h"
 #include "backend/docker/inventory.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -170,8 +170,8 @@ static int ask_for_one(struct agx_docker_spare_networks *x, struct agx_error **e
 
     (void)snprintf(x->making.name, sizeof(x->making.name), PREFIX "%s", x->making.bridge);
     if (r == 0)
-        r = agx_docker_body_spare_network(&d->maker, x->making.name, subnet, x->making.bridge,
-                                          &body, err);
+        r = agx_docker_create_body_spare_network(&d->maker, x->making.name, subnet,
+                                                 x->making.bridge, &body, err);
     if (r < 0)
         return r;
     return agx_docker_ask(

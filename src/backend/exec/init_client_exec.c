@@ -20,7 +20,7 @@ struct agx_init_client_exec *agx_init_client_exec_find(const struct agx_init_cli
 void agx_init_client_exec_free(struct agx_init_client_exec *c)
 {
     (void)agx_map_remove(&c->init_client->cmds, agx_str_bytes(c->id, c->id_len));
-    agx_init_client_logs_close(&c->logs);
+    agx_init_client_output_close(&c->logs);
     free(c);
 }
 
@@ -227,7 +227,7 @@ static void on_exited(struct agx_init_client_exec *c, int32_t exit_code)
 {
     c->started = false;
     if (!c->init_client->link->kind->carries_logs)
-        agx_init_client_logs_end(&c->logs); /* all of them was sent before */
+        agx_init_client_output_end(&c->logs); /* all of them was sent before */
     AGX_LIST_FOR_EACH (struct agx_init_client_op, op, &c->ops, node) {
         struct agx_error *error = NULL;
 
@@ -235,7 +235,7 @@ static void on_exited(struct agx_init_client_exec *c, int32_t exit_code)
             continue;
         op->exit_code = exit_code;
         if (op->kind == AGX_INIT_CLIENT_RUN)
-            op->output = agx_init_client_logs_tail(&c->logs);
+            op->output = agx_init_client_output_tail(&c->logs);
         if (exit_code == AGX_INIT_EXIT_LOST)
             (void)agx_error_set(&error, AGX_UNAVAILABLE,
                                 "the main process of sandbox '%s' has ended, and exec '%s' with it",
@@ -270,7 +270,7 @@ static void obey(struct agx_init_client_exec *c, const struct agx_init_msg *m)
         on_taken(c, (enum agx_code)m->code);
         break;
     case AGX_INIT_OUTPUT:
-        agx_init_client_logs_put(&c->logs, m);
+        agx_init_client_output_put(&c->logs, m);
         break;
     default:
         break;
@@ -300,8 +300,8 @@ int agx_init_client_exec_query(struct agx_init_client_exec *c, struct agx_error 
     struct agx_init_msg m = { .kind = AGX_INIT_QUERY, .id = { c->id, c->id_len } };
 
     if (!c->init_client->link->kind->carries_logs) {
-        m.offset = agx_init_client_logs_total(&c->logs, 0);
-        m.err_offset = agx_init_client_logs_total(&c->logs, 1);
+        m.offset = agx_init_client_output_total(&c->logs, 0);
+        m.err_offset = agx_init_client_output_total(&c->logs, 1);
     }
     return agx_initlink_send(c->init_client->link, &m, NULL, 0, err);
 }
@@ -326,7 +326,7 @@ void agx_init_client_exec_give_up(struct agx_init_client_exec *c, const struct a
     struct agx_init_client_op *op;
 
     if (gone)
-        agx_init_client_logs_end(&c->logs);
+        agx_init_client_output_end(&c->logs);
     c->started = c->input_out = false;
     c->input_op = NULL;
     while ((op = AGX_LIST_FIRST(&c->ops, struct agx_init_client_op, node)))

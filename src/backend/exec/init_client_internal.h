@@ -68,7 +68,7 @@ struct agx_init_client_op {
 };
 
 /* Data and index of stdout, then of stderr; see base/caplog.h. Owned, or -1. */
-struct agx_init_client_logs {
+struct agx_init_client_output {
     int fds[AGX_INIT_FDS_MAX];
     uint64_t head_max[2], tail_max[2];
     bool writes[2]; /* set where we write the stream ourselves */
@@ -83,7 +83,7 @@ struct agx_init_client_exec {
     bool started;        /* init says that it runs */
     bool input_out;      /* init holds a piece of input: the next one follows TAKEN */
     struct agx_init_client_op *input_op; /* whose piece it is; NULL: that op is gone */
-    struct agx_init_client_logs logs;
+    struct agx_init_client_output logs;
     size_t id_len;
     char id[AGX_INIT_ID_MAX + 1];
 };
@@ -159,19 +159,19 @@ void agx_init_client_exec_give_up(struct agx_init_client_exec *c, const struct a
                                   bool gone);
 void agx_init_client_on_message(void *user, const struct agx_init_msg *m);
 
-/* init_client_log.c: the files of a command's output. */
-int agx_init_client_logs_set(struct agx_init_client_logs *l, const struct agx_backend_log *out,
-                             const struct agx_backend_log *err_log, struct agx_error **err);
+/* init_client_output.c: the files of a command's output. */
+int agx_init_client_output_set(struct agx_init_client_output *l, const struct agx_backend_log *out,
+                               const struct agx_backend_log *err_log, struct agx_error **err);
 /* Unnamed files for a command of the backend's own; and the end of their content, owned. */
-int agx_init_client_logs_make(struct agx_init_client_logs *l, struct agx_error **err);
-char *agx_init_client_logs_tail(const struct agx_init_client_logs *l);
+int agx_init_client_output_make(struct agx_init_client_output *l, struct agx_error **err);
+char *agx_init_client_output_tail(const struct agx_init_client_output *l);
 /* Where init keeps the logs: how much of the stream is here (0: out, 1: err), and appending to
  * it. */
-uint64_t agx_init_client_logs_total(struct agx_init_client_logs *l, unsigned i);
-void agx_init_client_logs_put(struct agx_init_client_logs *l, const struct agx_init_msg *m);
+uint64_t agx_init_client_output_total(struct agx_init_client_output *l, unsigned i);
+void agx_init_client_output_put(struct agx_init_client_output *l, const struct agx_init_msg *m);
 /* Their writer has ended. */
-void agx_init_client_logs_end(struct agx_init_client_logs *l);
-void agx_init_client_logs_close(struct agx_init_client_logs *l);
+void agx_init_client_output_end(struct agx_init_client_output *l);
+void agx_init_client_output_close(struct agx_init_client_output *l);
 
 /* init_client_start.c: encodes a command for init. */
 struct agx_init_client_start *agx_init_client_start_new(const struct agx_words *command,

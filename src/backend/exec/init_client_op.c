@@ -173,7 +173,7 @@ static void put_off(struct agx_init_client *a)
 static int send_start(struct agx_init_client_op *op, struct agx_error **err)
 {
     const struct agx_init_client_start *s = op->start;
-    const struct agx_init_client_logs *l = &op->cmd->logs;
+    const struct agx_init_client_output *l = &op->cmd->logs;
     const struct agx_init_client *a = op->init_client;
     const struct agx_init_msg m = {
         .kind = AGX_INIT_START,
@@ -288,7 +288,7 @@ int agx_init_client_exec_start(struct agx_init_client *a, const struct agx_backe
         return r;
     if (!agx_init_client_op_join(op, agx_str_from(q->exec->id)))
         return agx_error_no_memory(err);
-    r = agx_init_client_logs_set(&op->cmd->logs, &q->out, &q->err, err);
+    r = agx_init_client_output_set(&op->cmd->logs, &q->out, &q->err, err);
     if (r < 0)
         return r;
     init_client_op_begin(AGX_TAKE_PTR(op), ret_op);
@@ -342,7 +342,7 @@ int agx_init_client_run(struct agx_init_client *a, const struct agx_init_client_
         return -AGX_RESOURCE_EXHAUSTED;
     if (!agx_init_client_op_join(op, agx_str_from(id)))
         return agx_error_no_memory(err);
-    r = agx_init_client_logs_make(&op->cmd->logs, err);
+    r = agx_init_client_output_make(&op->cmd->logs, err);
     if (r < 0)
         return r;
     init_client_op_begin(AGX_TAKE_PTR(op), ret_op);

@@ -17,8 +17,8 @@
 #include "backend/exec/initlink.h"
 
 #include "base/fd.h"
-#include "base/list.h"
 #include "base/fdpass.h"
+#include "base/list.h"
 #include "base/mem.h"
 #include "base/uuid.h"
 #include "loop/uverr.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
 #include "base/banned.h"
+#include "base/log.h"
 
 enum { WARNING_MAX = 4096 };
 

@@ -234,7 +234,7 @@ void agx_native_box_close(struct agx_native_box *box)
         box->parts[i].names = agx_forward_free(box->parts[i].names);
         box->parts[i].image = agx_image_unpin(box->parts[i].image);
     }
-    box->egress_watch = agx_resolve_stop(box->egress_watch);
+    box->egress_dns = agx_resolve_stop(box->egress_dns);
     box->ports = agx_forward_free(box->ports);
     box->nsset = agx_nsset_free(box->nsset);
     if (box->init_client)

@@ -6,10 +6,10 @@
 #define AGX_BACKEND_NATIVE_BOX_H
 
 #include "backend/exec/init_client.h"
+#include "backend/exec/post_start.h"
 #include "backend/native/forward.h"
 #include "backend/native/net/nsset.h"
 #include "backend/native/state.h"
-#include "backend/exec/post_start.h"
 #include "backend/net/resolve.h"
 #include "backend/sandbox_op.h"
 #include "core/ident.h"
@@ -44,7 +44,7 @@ struct agx_native_box {
     struct agx_sandbox_op *task;          /* the current operation, also one that was given up; or
                                          * NULL */
     struct agx_native_downing *downing;   /* it is being stopped or removed; or NULL */
-    struct agx_resolve *egress_watch;     /* follows the names of its egress list */
+    struct agx_resolve *egress_dns;       /* follows the names of its egress list */
     struct agx_post_starts afters;        /* what its companions still have to do */
     struct agx_native_forward_keep *keep; /* starts forwarders again; or NULL */
     unsigned forward_keep_tries;          /* in a row, the last of them then */
@@ -132,14 +132,14 @@ void agx_native_forward_keep(struct agx_native_box *box);
 /* Makes way for an operation, which is woken when `keep` is NULL. Accepts a box that has none. */
 void agx_native_forward_keep_cancel(struct agx_native_box *box);
 
-/* ---- names.c ---- */
+/* ---- egress_dns.c ---- */
 
 /* Parses the valid entries; `ret` has room for AGX_FIREWALL_EGRESS_MAX. They borrow from `words`.
  */
 size_t agx_native_egress_parse(const struct agx_words *words, struct agx_egress *ret);
 /* Starts the egress watch: its list follows the names in it while it has a namespace set. Does
  * nothing for a list without names. */
-void agx_native_egress_watch(struct agx_native_box *box);
+void agx_native_egress_dns(struct agx_native_box *box);
 
 /* ---- post_start.c ---- */
 

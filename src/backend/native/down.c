@@ -256,7 +256,7 @@ static int enter_clean(struct agx_op *op, struct agx_error **err)
     struct clean_job *c = agx_new(struct clean_job);
     int r;
 
-    box->egress_watch = agx_resolve_stop(box->egress_watch);
+    box->egress_dns = agx_resolve_stop(box->egress_dns);
     c->ports_pidfd = agx_forward_dup_pidfd(box->ports);
     agx_native_box_unforward(box);
     box->nsset = agx_nsset_remove(box->nsset);

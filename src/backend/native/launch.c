@@ -5,8 +5,8 @@
  */
 #include "backend/native/launch.h"
 
-#include "backend/native/plan_build.h"
 #include "backend/native/net/initsock.h"
+#include "backend/native/plan_build.h"
 #include "base/fd.h"
 #include "base/fdpass.h"
 #include "base/mem.h"

@@ -290,7 +290,7 @@ static int adopt_item(struct agx_native *n, struct item *it, struct agx_error **
     if (r == 0 && agx_native_part_runs(box, 0))
         r = agx_native_box_init_client(box, err);
     if (r == 0)
-        agx_native_egress_watch(box);
+        agx_native_egress_dns(box);
     if (r == 0)
         agx_native_forward_adopt(box);
     return r;

@@ -6,8 +6,8 @@
  */
 #include "backend/native/native_internal.h"
 
-#include "backend/net/firewall.h"
 #include "backend/native/limits/seccomp.h"
+#include "backend/net/firewall.h"
 #include "backend/owner.h"
 #include "base/log.h"
 #include "base/mem.h"

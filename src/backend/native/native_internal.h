@@ -11,29 +11,29 @@
  *     up_forward.c      ... forwarders of ports and names
  *     forward_keep.c    keeping forwarders: restarts those that ended by themselves
  *     down.c            stops what runs, and removes it; stop, halt, delete
- *     look.c            looks at one sandbox and at all
+ *     state_query.c            looks at one sandbox and at all
  *     resource_usage.c  resource usage of one sandbox
- *     names.c           names of egress lists
+ *     egress_dns.c           names of egress lists
  *     post_start.c      post-start commands of companions
  *     check.c           which specs are refused
  */
 #ifndef AGX_BACKEND_NATIVE_NATIVE_INTERNAL_H
 #define AGX_BACKEND_NATIVE_NATIVE_INTERNAL_H
 
+#include "backend/files/host_view.h"
 #include "backend/native/box.h"
 #include "backend/native/boxdirs.h"
-#include "backend/native/limits/cgroup.h"
 #include "backend/native/devices.h"
+#include "backend/native/limits/cgroup.h"
 #include "backend/native/limits/disk.h"
 #include "backend/native/native.h"
 #include "backend/native/net/nsset.h"
 #include "backend/native/net/pasta.h"
 #include "backend/net/resolve.h"
-#include "backend/files/host_view.h"
-#include "loop/op.h"
 #include "base/map.h"
 #include "image/images.h"
 #include "image/pull.h"
+#include "loop/op.h"
 
 struct agx_native {
     struct agx_backend base;
@@ -111,7 +111,7 @@ struct agx_native_limits {
 int agx_native_limits(const struct agx_native *n, const struct agx_spec *spec, size_t part,
                       struct agx_native_limits *ret, struct agx_error **err) AGX_MUST_CHECK;
 
-/* ---- look.c ---- */
+/* ---- state_query.c ---- */
 
 int agx_native_look(struct agx_backend *b, const char *sandbox_id, agx_backend_seen_fn seen,
                     agx_done_fn done, void *user, struct agx_backend_op **ret_op,

@@ -202,7 +202,7 @@ static int enter_reach(struct agx_op *op, struct agx_error **err)
         r = agx_native_box_init_client(box, err);
     } else if (answers && up->recorded) {
         tell_companions(up);
-        agx_native_egress_watch(box);
+        agx_native_egress_dns(box);
         return agx_op_wait(op, 0, UP_DONE, err);
     } else if (now_ms >= up->reach_until_ms) {
         r = agx_error_set(err, AGX_DEADLINE_EXCEEDED, "init of sandbox '%s' does not answer",

@@ -87,7 +87,7 @@ static inline struct agx_native_up *agx_native_up_of(struct agx_op *op)
     return container_of(agx_sandbox_op_of(op), struct agx_native_up, task);
 }
 
-/* names.c */
+/* egress_dns.c */
 int agx_native_up_enter_names(struct agx_op *op, struct agx_error **err);
 void agx_native_up_cancel_names(struct agx_native_up *up);
 /* up_make.c */

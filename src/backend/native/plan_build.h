@@ -5,8 +5,8 @@
 #ifndef AGX_BACKEND_NATIVE_PLAN_BUILD_H
 #define AGX_BACKEND_NATIVE_PLAN_BUILD_H
 
-#include "backend/native/limits/cgroup.h"
 #include "backend/files/host_view.h"
+#include "backend/native/limits/cgroup.h"
 #include "base/buf.h"
 #include "codec/initproto_plan.h"
 #include "image/image.h"

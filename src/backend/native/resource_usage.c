@@ -9,8 +9,8 @@
  */
 #include "backend/native/resource_usage.h"
 
-#include "backend/native/native_internal.h"
 #include "backend/native/limits/treesize.h"
+#include "backend/native/native_internal.h"
 #include "backend/query_op.h"
 #include "base/clock.h"
 #include "base/fd.h"

@@ -2,9 +2,9 @@
  * cgroups. */
 #include "backend/native/op_up.h"
 
-#include "backend/native/plan_build.h"
 #include "backend/native/etc.h"
 #include "backend/native/net/resolv.h"
+#include "backend/native/plan_build.h"
 #include "base/mem.h"
 
 #include <stdio.h>

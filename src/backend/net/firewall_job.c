@@ -1,8 +1,8 @@
 /* firewall_job.c: the only thread that uses libnftables. */
 #include "backend/net/firewall_job.h"
 
+#include "backend/net/firewall_docker_user.h"
 #include "backend/net/firewall_nft.h"
-#include "backend/net/firewall_pass.h"
 #include "backend/net/netns.h"
 
 #include <linux/netlink.h>
@@ -101,7 +101,7 @@ int agx_firewall_job_run(struct agx_job *job, struct agx_error **err)
         (complaint = agx_firewall_nft_run(j->nft, j->script)))
         r = firewall_job_refuse(complaint, err);
     if (r == 0 && j->pass_mark)
-        r = agx_firewall_pass_set(j->nft, j->pass_mark, j->pass_wanted, err);
+        r = agx_firewall_docker_user_set(j->nft, j->pass_mark, j->pass_wanted, err);
     return r;
 }
 

@@ -21,8 +21,8 @@ struct agx_firewall_job {
     bool read_host;                /* fills `host` and changes nothing */
     struct agx_firewall_host host;
     char *script; /* owned; empty: no changes */
-    /* The mark for the rules of firewall_pass.h, which are set afterwards; NULL: not this time.
-     * Borrowed. */
+    /* The mark for the rules of firewall_docker_user.h, which are set afterwards; NULL: not this
+     * time. Borrowed. */
     const char *pass_mark;
     bool pass_wanted;
 };

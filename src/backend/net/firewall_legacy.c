@@ -1,7 +1,7 @@
 /* firewall_legacy.c: sets the rules with iptables-legacy, or an iptables that is the same. */
 #include "backend/net/firewall_legacy.h"
 
-#include "backend/net/firewall_pass.h"
+#include "backend/net/firewall_docker_user.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "loop/child.h"

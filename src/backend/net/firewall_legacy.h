@@ -1,7 +1,7 @@
 /*
- * firewall_legacy.h: does the work of firewall_pass.h on hosts whose engine keeps its rules in the
- * older packet filter (ip_tables). nftables does not show that filter and its verdicts do not
- * override it, so the host's own ip_tables program is run.
+ * firewall_legacy.h: does the work of firewall_docker_user.h on hosts whose engine keeps its rules
+ * in the older packet filter (ip_tables). nftables does not show that filter and its verdicts do
+ * not override it, so the host's own ip_tables program is run.
  */
 #ifndef AGX_BACKEND_NET_FIREWALL_LEGACY_H
 #define AGX_BACKEND_NET_FIREWALL_LEGACY_H

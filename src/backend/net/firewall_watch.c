@@ -7,7 +7,7 @@
  */
 #include "backend/net/firewall_watch.h"
 
-#include "backend/net/firewall_pass.h"
+#include "backend/net/firewall_docker_user.h"
 #include "backend/net/netns.h"
 #include "backend/net/rtnl.h"
 #include "base/limits_backend.h"
@@ -41,7 +41,8 @@ struct agx_firewall_watch {
     struct listener sockets[SOCKETS];
     uv_timer_t gather;
     unsigned n_open; /* open handles */
-    /* The transaction that is being reported contains our table, or the chain of firewall_pass.h.
+    /* The transaction that is being reported contains our table, or the chain of
+     * firewall_docker_user.h.
      */
     bool touched, touched_pass;
     bool table_news, route_news, pass_news;

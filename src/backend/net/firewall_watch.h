@@ -16,7 +16,7 @@ struct agx_firewall_watch;
 struct agx_firewall_watch_ops {
     void (*table)(void *user);  /* our table may have been changed */
     void (*routes)(void *user); /* the uplinks of the host may have changed */
-    void (*pass)(void *user);   /* the chain of firewall_pass.h may have changed */
+    void (*pass)(void *user);   /* the chain of firewall_docker_user.h may have changed */
 };
 
 /* Strings are copied. */

@@ -10,8 +10,8 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/sorted_index.h"
 #include "daemon/manager/schema.h"
+#include "daemon/manager/sorted_index.h"
 #include "daemon/manager/uid_quota.h"
 #include "daemon/manager/unit.h"
 

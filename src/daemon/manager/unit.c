@@ -6,8 +6,8 @@
 #include "daemon/manager/change.h"
 #include "daemon/manager/drive.h"
 #include "daemon/manager/manager_internal.h"
-#include "daemon/manager/timers.h"
 #include "daemon/manager/monitor.h"
+#include "daemon/manager/timers.h"
 
 #include <assert.h>
 

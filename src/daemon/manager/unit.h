@@ -14,10 +14,10 @@
 #define AGX_DAEMON_MANAGER_UNIT_H
 
 #include "base/list.h"
-#include "loop/alarms.h"
-#include "daemon/manager/manager.h"
-#include "daemon/manager/feed_internal.h"
 #include "daemon/manager/exec_logs.h"
+#include "daemon/manager/feed_internal.h"
+#include "daemon/manager/manager.h"
+#include "loop/alarms.h"
 
 struct agx_unit;
 struct agx_exec_unit;

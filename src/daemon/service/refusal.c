@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "core/text.h"
 #include "grpc/call.h"
-#include "wire/status.h"
+#include "wire/status_details.h"
 
 #include "base/banned.h"
 

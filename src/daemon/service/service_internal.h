@@ -1,11 +1,11 @@
 /*
  * service_internal.h: declarations shared by the files of the service.
  *
- *     service.c                  open, close, what is shared
- *     service_agbox*.c           agbox.v1.SandboxService
- *     service_control*.c         agentix.v1.ControlService
- *     service_image*.c           agentix.v1.ImageService
- *     subscribe.c                the event streams of both
+ *     service.c     open, close, what is shared
+ *     agbox*.c      agbox.v1.SandboxService
+ *     control*.c    agentix.v1.ControlService
+ *     image*.c      agentix.v1.ImageService
+ *     subscribe.c   the event streams of both
  *
  * A handler that answers later keeps a struct with the call in it. The call and the work may end in
  * either order: `ended` takes the call out of the struct, and frees the struct if no work is left;
@@ -15,13 +15,13 @@
 #define AGX_DAEMON_SERVICE_SERVICE_INTERNAL_H
 
 #include "base/map.h"
-#include "loop/alarms.h"
 #include "daemon/manager/manager.h"
-#include "daemon/service/service.h"
 #include "daemon/service/refusal.h"
+#include "daemon/service/service.h"
+#include "grpc/call.h"
+#include "loop/alarms.h"
 #include "loop/slices.h"
 #include "loop/turnwatch.h"
-#include "grpc/call.h"
 
 /* The number of streams of one user. */
 struct agx_uid_count {

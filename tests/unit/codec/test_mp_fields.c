@@ -1,5 +1,5 @@
-#include "codec/mp_fields.h"
 #include "base/macros.h"
+#include "codec/mp_fields.h"
 #include "tests/support/test.h"
 
 static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;

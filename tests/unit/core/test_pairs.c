@@ -1,5 +1,5 @@
-#include "core/label.h"
 #include "base/limits.h"
+#include "core/label.h"
 #include "tests/support/pairs.h"
 #include "tests/support/test.h"
 

@@ -120,7 +120,7 @@ TEST(config_names_the_controls_of_docker_as_the_backend_does)
         char text[64];
 
         (void)snprintf(text, sizeof(text), "docker: {control: %s}\n",
-                       agx_docker_control_name((enum agx_docker_control)i));
+                       agx_docker_control_mode_name((enum agx_docker_control)i));
         ASSERT_OK(read_text(&c, text, NULL));
         ASSERT_UINT(i, c.docker.control);
         agx_config_done(&c);

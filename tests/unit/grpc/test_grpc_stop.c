@@ -1,5 +1,5 @@
-#include "loop/listener.h"
 #include "grpc/client.h"
+#include "loop/listener.h"
 #include "tests/support/grpc.h"
 
 #include <stdio.h>

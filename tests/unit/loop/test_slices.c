@@ -1,5 +1,5 @@
-#include "loop/slices.h"
 #include "base/limits.h"
+#include "loop/slices.h"
 #include "tests/support/loop.h"
 
 #include "base/banned.h"

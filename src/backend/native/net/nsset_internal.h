@@ -9,10 +9,10 @@
 #ifndef AGX_BACKEND_NATIVE_NET_NSSET_INTERNAL_H
 #define AGX_BACKEND_NATIVE_NET_NSSET_INTERNAL_H
 
-#include "backend/net/firewall.h"
 #include "backend/native/net/ids.h"
 #include "backend/native/net/nsset.h"
 #include "backend/native/net/nsset_make.h"
+#include "backend/net/firewall.h"
 #include "base/list.h"
 #include "loop/job.h"
 

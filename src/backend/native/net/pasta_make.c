@@ -8,13 +8,13 @@
  */
 #include "backend/native/net/pasta_make.h"
 
+#include "backend/native/net/default_route.h"
 #include "backend/native/net/initsock.h"
 #include "backend/native/net/links.h"
 #include "backend/native/net/pasta.h"
-#include "backend/proc.h"
 #include "backend/native/net/userns.h"
-#include "backend/native/net/default_route.h"
 #include "backend/net/netns.h"
+#include "backend/proc.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits_native.h"

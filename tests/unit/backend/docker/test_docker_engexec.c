@@ -1,6 +1,6 @@
 /* Commands by an engine's exec API, where the engine says what the test wants. */
-#include "backend/docker/api/attach.h"
 #include "backend/docker/engexec.h"
+#include "backend/docker/initlink_attach.h"
 
 #include "backend/exec/init_client.h"
 #include "tests/support/backend.h"
@@ -506,10 +506,10 @@ TEST(attach_to_a_container_that_is_gone_is_the_end)
     setup(&s);
     open_init_client(&s);
     ASSERT_CODE(AGX_INVALID_ARGUMENT,
-                agx_docker_attach_open(s.d.engine, "box", "no key", &agx_init_client_link_ops, s.a,
+                agx_initlink_attach_open(s.d.engine, "box", "no key", &agx_init_client_link_ops,
+                                         s.a, &link, NULL));
+    ASSERT_OK(agx_initlink_attach_open(s.d.engine, "box", KEY, &agx_init_client_link_ops, s.a,
                                        &link, NULL));
-    ASSERT_OK(agx_docker_attach_open(s.d.engine, "box", KEY, &agx_init_client_link_ops, s.a, &link,
-                                     NULL));
     agx_init_client_up(s.a, link);
     test_wait(s.b.loop, &s.n_ended, 1);
     teardown(&s);

@@ -6,8 +6,8 @@
 #ifndef AGX_TESTS_INIT_CLIENT_SUITE_H
 #define AGX_TESTS_INIT_CLIENT_SUITE_H
 
-#include "tests/support/init_client.h"
 #include "tests/support/gate.h"
+#include "tests/support/init_client.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The commands of a sandbox over the channel that is taken by pidfd; and how PID 1 is found. */
-#include "tests/unit/backend/exec/init_client_suite.h"
 #include "tests/support/paths.h"
+#include "tests/unit/backend/exec/init_client_suite.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* The plan of a native sandbox: what image and spec say, as init takes it; and its hosts file. */
-#include "backend/native/plan_build.h"
 #include "backend/native/etc.h"
+#include "backend/native/plan_build.h"
 #include "tests/support/test.h"
 
 #include <linux/capability.h>

@@ -1,7 +1,7 @@
 /* Commands to libnftables, which is a script of ours here: its functions are this program's. */
 #include "backend/net/firewall_nft.h"
 
-#include "backend/net/firewall_pass.h"
+#include "backend/net/firewall_docker_user.h"
 #include "base/limits.h"
 #include "tests/support/test.h"
 
@@ -84,7 +84,7 @@ TEST(a_chain_that_could_not_be_read_is_not_taken_for_missing)
 
     script.interrupted = 1000;
     script.runs = 0;
-    ASSERT_INT(-AGX_UNAVAILABLE, agx_firewall_pass_set(NULL, "mark", true, &err));
+    ASSERT_INT(-AGX_UNAVAILABLE, agx_firewall_docker_user_set(NULL, "mark", true, &err));
     ASSERT_INT(AGX_FIREWALL_NFT_TRIES, script.runs);
     agx_error_free(err);
 }

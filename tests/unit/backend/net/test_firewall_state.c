@@ -1,4 +1,4 @@
-#include "backend/net/firewall_pass.h"
+#include "backend/net/firewall_docker_user.h"
 #include "backend/net/firewall_state.h"
 #include "base/limits_backend.h"
 #include "tests/support/test.h"
@@ -283,12 +283,13 @@ TEST(firewall_pass_finds_the_rules_with_our_mark_and_no_others)
                                "{\"rule\": {\"handle\": 10, \"comment\": \"agentix-1234abcd\"}}]}";
     uint64_t got[4];
 
-    ASSERT_INT(2, agx_firewall_pass_find(json, "agentix-1234abcd", got, AGX_ARRAY_LEN(got)));
+    ASSERT_INT(2, agx_firewall_docker_user_find(json, "agentix-1234abcd", got, AGX_ARRAY_LEN(got)));
     ASSERT_INT(8, got[0]);
     ASSERT_INT(10, got[1]);
-    ASSERT_INT(1, agx_firewall_pass_find(json, "agentix-1234abcd", got, 1));
-    ASSERT_INT(0, agx_firewall_pass_find(json, "agentix-", got, AGX_ARRAY_LEN(got)));
-    ASSERT_INT(0, agx_firewall_pass_find("no json", "agentix-1234abcd", got, AGX_ARRAY_LEN(got)));
+    ASSERT_INT(1, agx_firewall_docker_user_find(json, "agentix-1234abcd", got, 1));
+    ASSERT_INT(0, agx_firewall_docker_user_find(json, "agentix-", got, AGX_ARRAY_LEN(got)));
+    ASSERT_INT(
+        0, agx_firewall_docker_user_find("no json", "agentix-1234abcd", got, AGX_ARRAY_LEN(got)));
 }
 
 TEST(firewall_host_takes_name_servers_that_are_not_loopback_once_each)
