@@ -56,7 +56,7 @@ int agx_base64_decode(struct agx_buf *out, struct agx_str text, struct agx_error
 {
     size_t n = text.len, start = out->len;
     uint32_t bits = 0;
-    unsigned held = 0; /* bits in `bits` that no byte has taken */
+    unsigned held = 0; /* bits in `bits` that are not yet part of a byte */
 
     if (n % 4 == 0 && n > 0 && text.ptr[n - 1] == '=')
         n -= text.ptr[n - 2] == '=' ? 2 : 1;

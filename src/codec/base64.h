@@ -8,9 +8,9 @@
 int agx_base64_encode(struct agx_buf *out, struct agx_str bytes, bool pad) AGX_MUST_CHECK;
 
 /*
- * Appends the bytes that `text` stands for. Padding may be there or not, but only whole; other
- * characters, a lone last character and set bits past the end are -AGX_INVALID_ARGUMENT, and `out`
- * is as before.
+ * Appends the bytes that `text` stands for. Padding is optional but must be complete. Other
+ * characters, a lone last character and set bits past the end are -AGX_INVALID_ARGUMENT; `out` is
+ * then unchanged.
  */
 int agx_base64_decode(struct agx_buf *out, struct agx_str text,
                       struct agx_error **err) AGX_MUST_CHECK;

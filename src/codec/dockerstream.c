@@ -1,4 +1,4 @@
-/* dockerstream.c: takes the engine's multiplexed output apart. */
+/* dockerstream.c: splits the engine's multiplexed output into frames. */
 #include "codec/dockerstream.h"
 
 #include "base/banned.h"
@@ -8,7 +8,7 @@ bool agx_dockerstream_is_whole(const struct agx_dockerstream *d)
     return d->head_len == 0 && d->left == 0;
 }
 
-/* A whole head: the frame that follows. */
+/* The head is complete: begins the frame that it announces. */
 static int begin_frame(struct agx_dockerstream *d, struct agx_error **err)
 {
     const uint8_t *h = d->head;
@@ -17,7 +17,7 @@ static int begin_frame(struct agx_dockerstream *d, struct agx_error **err)
         return agx_error_set(err, AGX_DATA_LOSS, "the stream is not in frames");
     d->left = (uint32_t)h[4] << 24 | (uint32_t)h[5] << 16 | (uint32_t)h[6] << 8 | h[7];
     if (d->left == 0)
-        d->head_len = 0; /* nothing of it comes */
+        d->head_len = 0; /* an empty frame */
     return 0;
 }
 

@@ -7,8 +7,8 @@
  *     while ((r = agx_dockerstream_next(&d, &in, &piece, err)) > 0)
  *         ... piece.stream, piece.bytes ...
  *
- * Nothing is copied and nothing kept but the place in the present frame: a frame may be as long as
- * it says, and comes in as many pieces as the bytes do.
+ * Nothing is copied, and the only state is the position in the current frame. A frame may have any
+ * length, and is returned in as many pieces as its bytes arrive in.
  */
 #ifndef AGX_CODEC_DOCKERSTREAM_H
 #define AGX_CODEC_DOCKERSTREAM_H
@@ -17,16 +17,16 @@
 #include "base/str.h"
 
 enum agx_dockerstream_kind {
-    AGX_DOCKERSTREAM_STDIN = 0, /* the engine shows its input again; as stdout */
+    AGX_DOCKERSTREAM_STDIN = 0, /* the engine echoes its input; treat it as stdout */
     AGX_DOCKERSTREAM_STDOUT = 1,
     AGX_DOCKERSTREAM_STDERR = 2,
-    AGX_DOCKERSTREAM_SYSTEM = 3, /* not output: the engine's own words of a failure */
+    AGX_DOCKERSTREAM_SYSTEM = 3, /* not output: the engine's message about a failure */
 };
 
 struct agx_dockerstream {
     uint8_t head[8];
-    uint8_t head_len; /* bytes of the next head that have come */
-    uint32_t left;    /* bytes of the present frame to come */
+    uint8_t head_len; /* received bytes of the next head */
+    uint32_t left;    /* bytes of the current frame still to come */
 };
 
 struct agx_dockerstream_piece {
@@ -36,13 +36,13 @@ struct agx_dockerstream_piece {
 
 /*
  * Takes the next piece from the front of *in. 1: *ret_piece is set; 0: all of *in was taken, feed
- * more; -AGX_DATA_LOSS: no such frame, and nothing after it can be understood.
+ * more; -AGX_DATA_LOSS: the frame is malformed, and nothing after it can be read.
  */
 int agx_dockerstream_next(struct agx_dockerstream *d, struct agx_str *in,
                           struct agx_dockerstream_piece *ret_piece,
                           struct agx_error **err) AGX_MUST_CHECK;
 
-/* True between two frames: where an orderly end may come. */
+/* True between two frames, where the stream may end. */
 bool agx_dockerstream_is_whole(const struct agx_dockerstream *d);
 
 #endif

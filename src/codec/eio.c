@@ -12,7 +12,7 @@ int agx_eio_decode_text(struct agx_str text, struct agx_eio_packet *ret, struct 
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "unknown Engine.IO packet type 0x%02x",
                              (unsigned char)text.ptr[0]);
     if (!agx_utf8_valid(text))
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Engine.IO text packet is no UTF-8");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Engine.IO text packet is not UTF-8");
     *ret = (struct agx_eio_packet){ .type = (enum agx_eio_type)(text.ptr[0] - '0'),
                                     .data = agx_str_skip(text, 1) };
     return 0;

@@ -25,7 +25,7 @@ struct agx_eio_packet {
     struct agx_str data;
 };
 
-/* The data of the ping and the pong that try a WebSocket out before an upgrade. */
+/* The data of the ping and the pong that test a WebSocket before an upgrade. */
 #define AGX_EIO_PROBE AGX_STR("probe")
 
 /* True for the ping ("2probe") or pong ("3probe") of an upgrade. */
@@ -38,7 +38,7 @@ static inline bool agx_eio_is_probe(const struct agx_eio_packet *p, enum agx_eio
 int agx_eio_decode_text(struct agx_str text, struct agx_eio_packet *ret,
                         struct agx_error **err) AGX_MUST_CHECK;
 
-/* A binary message: any bytes are one. */
+/* A binary message: any bytes are valid. */
 static inline struct agx_eio_packet agx_eio_decode_binary(struct agx_str bytes)
 {
     return (struct agx_eio_packet){ AGX_EIO_MESSAGE, true, bytes };

@@ -122,7 +122,7 @@ static int read_member(enum member m, const struct agx_json_token *t, struct agx
     case MEMBERS:
         break;
     }
-    return 0; /* a member that we do not know */
+    return 0; /* an unknown member */
 }
 
 static enum member find_member(const struct agx_json_token *key)
@@ -134,7 +134,7 @@ static enum member find_member(const struct agx_json_token *key)
     return m;
 }
 
-/* Reads the members up to the closing brace; sets a bit of *seen for each that we know. */
+/* Reads the members up to the closing brace; sets a bit of *seen for each known one. */
 static int read_members(struct agx_json_scan *s, struct agx_eio_open *o, unsigned *seen,
                         struct agx_error **err)
 {
@@ -171,7 +171,7 @@ int agx_eio_open_decode(struct agx_str json, struct agx_eio_open *ret, struct ag
     agx_json_scan_init(&s, json, AGX_DEPTH_MAX);
     r = agx_json_scan_next(&s, &t, err);
     if (r == 0 && t.kind != AGX_JSON_OBJECT)
-        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "Engine.IO open packet is no object");
+        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "Engine.IO open packet is not an object");
     if (r == 0)
         r = read_members(&s, &o, &seen, err);
     if (r < 0)

@@ -65,7 +65,7 @@ void agx_eio_writer_init(struct agx_eio_writer *w, struct agx_buf *out,
     *w = (struct agx_eio_writer){ .out = out, .start = out->len, .limits = *limits };
 }
 
-/* Bytes of the packet in a body, or SIZE_MAX where that does not fit into a size. */
+/* Bytes of the packet in a body, or SIZE_MAX if the number does not fit into a size_t. */
 static size_t packet_size(const struct agx_eio_packet *p)
 {
     if (p->data.len > SIZE_MAX / 4)
@@ -73,7 +73,7 @@ static size_t packet_size(const struct agx_eio_packet *p)
     return 1 + (p->binary ? (p->data.len + 2) / 3 * 4 : p->data.len);
 }
 
-/* Bytes of the packets with a separator between them, SIZE_MAX when it is over `max`. */
+/* Bytes of the packets with a separator between them; SIZE_MAX if that is over `max`. */
 static size_t unit_size(const struct agx_eio_packet *unit, size_t n, size_t max)
 {
     size_t sum = n > 0 ? n - 1 : 0;

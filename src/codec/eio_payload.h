@@ -23,10 +23,10 @@ struct agx_eio_limits {
 
 /* Walks over a body. */
 struct agx_eio_reader {
-    struct agx_str rest; /* what is not read yet; ptr is NULL when all is */
-    size_t packets;      /* read so far */
+    struct agx_str rest; /* not read yet; ptr is NULL when everything is read */
+    size_t packets;      /* packets read so far */
     size_t packets_max;
-    struct agx_buf bytes; /* the present binary packet, decoded */
+    struct agx_buf bytes; /* the current binary packet, decoded */
 };
 
 /* `body` must outlive the reader. -AGX_RESOURCE_EXHAUSTED when it is larger than the limit. */
@@ -35,7 +35,7 @@ int agx_eio_reader_init(struct agx_eio_reader *rd, struct agx_str body,
 
 /*
  * 1 and the next packet, 0 at the end, negative for a malformed or overlong body. The data of a
- * text packet belong to the body, those of a binary one are valid until the next call.
+ * text packet are borrowed from the body; those of a binary one are valid until the next call.
  */
 int agx_eio_reader_next(struct agx_eio_reader *rd, struct agx_eio_packet *ret,
                         struct agx_error **err) AGX_MUST_CHECK;
@@ -55,8 +55,8 @@ void agx_eio_writer_init(struct agx_eio_writer *w, struct agx_buf *out,
 
 /*
  * Appends `n` packets that must not be separated, such as a Socket.IO header and its attachments.
- * 1: written. 0: no room for all of them beside what is there, so send that first. Negative: they
- * fit into no body, or there is no memory. Only after 1 has `out` changed.
+ * 1: written. 0: they do not fit behind what `out` has already; send that first. Negative: no body
+ * can hold them, or there is no memory. `out` is unchanged except after 1.
  */
 int agx_eio_writer_add(struct agx_eio_writer *w, const struct agx_eio_packet *unit, size_t n,
                        struct agx_error **err) AGX_MUST_CHECK;

@@ -3,8 +3,8 @@
  *
  * The decoder is between frames (prefix_len 0), inside a prefix (1..3) or inside a frame (4).
  * Invariants:
- *  (1) a prefix is judged when its fourth byte is there, and before one byte of the frame is kept:
- *      the verdict does not depend on how the input was cut;
+ *  (1) a prefix is checked when its fourth byte is there, and before any byte of the frame is kept:
+ *      the result does not depend on how the input was cut;
  *  (2) `held` grows with the bytes that arrive, not with the length that the peer announces;
  *  (3) a refused prefix stays where it is, so that asking again gives the same answer.
  */
@@ -35,7 +35,7 @@ static struct agx_str frame_take(struct agx_str *in, size_t n)
     return head;
 }
 
-/* True when the prefix is whole. */
+/* True when the prefix is complete. */
 static bool gather_prefix(struct agx_frame_decoder *d, struct agx_str *in)
 {
     struct agx_str part = frame_take(in, AGX_FRAME_PREFIX_SIZE - d->prefix_len);
@@ -53,7 +53,7 @@ static uint32_t announced_len(const struct agx_frame_decoder *d)
     return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
 }
 
-/* The last frame was handled. One large frame must not hold its memory for ever. */
+/* The last frame was handled. The memory of one large frame must not be kept forever. */
 static void forget_held(struct agx_frame_decoder *d)
 {
     if (d->held.cap > AGX_FRAME_HELD_KEEP)
@@ -62,7 +62,7 @@ static void forget_held(struct agx_frame_decoder *d)
         agx_buf_clear(&d->held);
 }
 
-/* Adds to `held` what there is of a frame of `want` bytes. 1 when it is whole. */
+/* Adds the available bytes of a frame of `want` bytes to `held`. 1 when it is complete. */
 static int gather_frame(struct agx_frame_decoder *d, struct agx_str *in, size_t want,
                         struct agx_error **err)
 {

@@ -1,5 +1,5 @@
 /*
- * frame.h: what agentix-server and the worker say to each other: the length as u32 little endian,
+ * frame.h: frames between agentix-server and the worker: the length as u32 little endian,
  * then a msgpack map of that many bytes. Length 0 stands for the empty map.
  *
  *     agx_frame_decoder_init(&d, AGX_MESSAGE_MAX);
@@ -23,19 +23,20 @@ struct agx_frame_decoder {
     size_t max; /* of one frame, without its prefix */
     uint8_t prefix[AGX_FRAME_PREFIX_SIZE];
     unsigned prefix_len; /* 0: between two frames */
-    bool no_memory;      /* bytes of a frame were lost: there is no way on */
+    bool no_memory;      /* bytes of a frame were lost: reading cannot continue */
     struct agx_buf held; /* the start of a frame that came in several pieces */
 };
 
-/* `max` is the longest frame to accept; AGX_MESSAGE_MAX unless configured. */
+/* `max` is the longest accepted frame; AGX_MESSAGE_MAX unless configured. */
 void agx_frame_decoder_init(struct agx_frame_decoder *d, size_t max);
 
 /*
  * Takes bytes off the front of *in. 1: *ret_frame is the next frame's map, valid until the next
  * call on `d` and no longer than the bytes of `in` (it points into them when they hold it whole).
  * 0: *in is used up.
- * A frame above the maximum is -AGX_RESOURCE_EXHAUSTED, known from its prefix alone, and so is one
- * that finds no memory. Where the next frame begins is then unknown: every further call fails too.
+ * A frame above the maximum is -AGX_RESOURCE_EXHAUSTED; its prefix alone shows it. So is a frame
+ * for which there is no memory. The start of the next frame is then unknown, so every further call
+ * fails too.
  */
 int agx_frame_decoder_next(struct agx_frame_decoder *d, struct agx_str *in,
                            struct agx_str *ret_frame, struct agx_error **err) AGX_MUST_CHECK;

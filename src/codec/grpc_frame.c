@@ -3,11 +3,11 @@
  *
  * The decoder is either between messages (prefix_len 0), inside a prefix (1..4) or inside a message
  * (5). Invariants:
- *  (1) a prefix is judged when its fifth byte is there, never earlier, and before one byte of the
- *      message is stored: the verdict does not depend on how the input was cut;
+ *  (1) a prefix is checked when its fifth byte is there, never earlier, and before any byte of the
+ *      message is stored: the result does not depend on how the input was cut;
  *  (2) `held` grows with the bytes that arrive, not with the length that the peer announces;
  *  (3) a refused prefix stays where it is, so that asking again gives the same answer; `no_memory`
- *      does the same for a message of which bytes were lost.
+ *      does the same for a message that lost bytes.
  */
 #include "codec/grpc_frame.h"
 
@@ -34,7 +34,7 @@ static struct agx_str grpc_frame_take(struct agx_str *in, size_t n)
     return head;
 }
 
-/* True when the prefix is whole. */
+/* True when the prefix is complete. */
 static bool gather_prefix(struct agx_grpc_decoder *d, struct agx_str *in)
 {
     struct agx_str part = grpc_frame_take(in, AGX_GRPC_PREFIX_SIZE - d->prefix_len);
@@ -52,7 +52,7 @@ static uint32_t announced_len(const struct agx_grpc_decoder *d)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* The flag comes first: after a wrong one the length means nothing. */
+/* The flag is checked first: after a wrong one the length means nothing. */
 static int check_prefix(const struct agx_grpc_decoder *d, struct agx_error **err)
 {
     if (d->prefix[0] == FLAG_COMPRESSED)
@@ -68,7 +68,7 @@ static int check_prefix(const struct agx_grpc_decoder *d, struct agx_error **err
     return 0;
 }
 
-/* Stores what `in` has of a message of `want` bytes. 1: that was the rest of it. */
+/* Stores the bytes that `in` has of a message of `want` bytes. 1: the message is complete. */
 static int gather_message(struct agx_grpc_decoder *d, struct agx_str *in, size_t want,
                           struct agx_error **err)
 {
@@ -89,7 +89,7 @@ int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
     int r;
 
     if (d->prefix_len == 0)
-        agx_buf_clear(&d->held); /* the message that the last call returned */
+        agx_buf_clear(&d->held); /* drops the message that the last call returned */
     if (!gather_prefix(d, in))
         return 0;
     r = check_prefix(d, err);

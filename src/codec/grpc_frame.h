@@ -7,8 +7,8 @@
  *                         handle(message);
  *     on END_STREAM:  r = agx_grpc_decoder_end(&d, err);
  *
- * We never negotiate compression: a request whose grpc-encoding names one is refused by its
- * headers (agx_grpc_encoding_check), so a compressed message can only be a fault.
+ * We never negotiate compression. agx_grpc_encoding_check() refuses a request whose grpc-encoding
+ * header names one, so a compressed message is always a mistake of the peer.
  */
 #ifndef AGX_CODEC_GRPC_FRAME_H
 #define AGX_CODEC_GRPC_FRAME_H
@@ -21,20 +21,20 @@ struct agx_grpc_decoder {
     size_t max; /* of one message */
     uint8_t prefix[AGX_GRPC_PREFIX_SIZE];
     unsigned prefix_len; /* 0: between two messages */
-    bool no_memory;      /* bytes of a message were lost: there is no way on */
+    bool no_memory;      /* bytes of a message were lost: reading cannot continue */
     struct agx_buf held; /* start of a message that came in several pieces */
 };
 
-/* `max` is the longest message to accept; AGX_GRPC_MESSAGE_MAX unless configured. */
+/* `max` is the longest accepted message; AGX_GRPC_MESSAGE_MAX unless configured. */
 void agx_grpc_decoder_init(struct agx_grpc_decoder *d, size_t max);
 
 /*
  * Takes bytes off the front of *in. 1: *ret_message is the next message, valid until the next call
  * on `d` and no longer than the bytes of `in` (it points into them when they hold it whole).
  * 0: *in is used up.
- * A message above the maximum is -AGX_RESOURCE_EXHAUSTED, known from its prefix alone, and so is
- * one that finds no memory; a compressed one and an unknown flag are -AGX_INTERNAL. The stream is
- * then beyond repair: further calls give the same error.
+ * A message above the maximum is -AGX_RESOURCE_EXHAUSTED; its prefix alone shows it. So is a
+ * message for which there is no memory. A compressed one and an unknown flag are -AGX_INTERNAL. The
+ * stream cannot be read any further: more calls return the same error.
  */
 int agx_grpc_decoder_next(struct agx_grpc_decoder *d, struct agx_str *in,
                           struct agx_str *ret_message, struct agx_error **err) AGX_MUST_CHECK;

@@ -7,7 +7,7 @@
 
 enum { TIMEOUT_DIGITS_MAX = 8, TIMEOUT_VALUE_MAX = 99999999 };
 
-/* Coarsest first: of two units that say the same, the first has the shorter number. */
+/* Coarsest first: if two units express the same time, the first needs fewer digits. */
 static const struct unit {
     char letter;
     uint64_t ns;
@@ -102,7 +102,7 @@ int agx_grpc_timeout_parse(struct agx_str value, uint64_t *ret_ns, struct agx_er
     const struct unit *unit = value.len > 0 ? find_unit(value.ptr[value.len - 1]) : NULL;
     uint64_t n;
 
-    /* The length is checked first: it keeps a peer's long header out of our message. */
+    /* The length is checked first: the error text must not contain a peer's long header. */
     if (value.len > TIMEOUT_DIGITS_MAX + 1)
         return agx_error_set(err, AGX_INTERNAL, "malformed grpc-timeout of %zu characters",
                              value.len);
@@ -115,7 +115,7 @@ int agx_grpc_timeout_parse(struct agx_str value, uint64_t *ret_ns, struct agx_er
 
 int agx_grpc_timeout_format(struct agx_buf *out, uint64_t ns)
 {
-    const struct unit *best = &units[0]; /* in hours every time fits: UINT64_MAX is 5,124,096H */
+    const struct unit *best = &units[0]; /* hours express every time: UINT64_MAX is 5,124,096H */
     uint64_t best_n = 0, best_loss = UINT64_MAX;
 
     for (size_t i = 0; i < AGX_ARRAY_LEN(units); i++) {

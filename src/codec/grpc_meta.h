@@ -2,8 +2,8 @@
  * grpc_meta.h: the text forms that gRPC keeps in HTTP/2 headers and trailers: grpc-status,
  * grpc-message, grpc-timeout, content-type, metadata keys and `-bin` values.
  *
- * Encoders append to `out` and fail only with -AGX_RESOURCE_EXHAUSTED (its maximum, or memory);
- * `out` is then as before.
+ * Encoders append to `out`. They fail only with -AGX_RESOURCE_EXHAUSTED (its maximum, or memory);
+ * `out` is then unchanged.
  */
 #ifndef AGX_CODEC_GRPC_META_H
 #define AGX_CODEC_GRPC_META_H
@@ -13,7 +13,7 @@
 /* grpc-message: '%' and every byte outside 0x20..0x7e become %XX. */
 int agx_grpc_message_encode(struct agx_buf *out, struct agx_str text) AGX_MUST_CHECK;
 
-/* The reverse; whatever is no %XX stands for itself, since losing an error's text helps no one. */
+/* The reverse. Bytes that are not %XX stand for themselves: better than losing an error's text. */
 int agx_grpc_message_decode(struct agx_buf *out, struct agx_str value) AGX_MUST_CHECK;
 
 /*
@@ -24,8 +24,9 @@ int agx_grpc_timeout_parse(struct agx_str value, uint64_t *ret_ns,
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * Of all units whose number has at most eight digits, the one that is nearest to `ns`, never below
- * it (a deadline must not come early on the other side); of equal ones the shortest.
+ * Chooses the value of at most eight digits that is nearest to `ns` and not below it, so that the
+ * deadline does not come early on the other side. If several units are equally near, it takes the
+ * shortest text.
  */
 int agx_grpc_timeout_format(struct agx_buf *out, uint64_t ns) AGX_MUST_CHECK;
 
@@ -34,7 +35,7 @@ int agx_grpc_bin_encode(struct agx_buf *out, struct agx_str bytes) AGX_MUST_CHEC
 
 /*
  * Takes the next value off a `-bin` header, which may hold several between commas, padded or not.
- * 1: its bytes were appended to `out`; 0: there was none left (*rest is all used up, its ptr NULL);
+ * 1: its bytes were appended to `out`; 0: no value is left (*rest is used up, its ptr is NULL);
  * -AGX_INVALID_ARGUMENT: not base64. An empty header is one empty value.
  */
 int agx_grpc_bin_next(struct agx_str *rest, struct agx_buf *out,
@@ -49,7 +50,7 @@ bool agx_grpc_key_is_bin(struct agx_str key);
 /* gRPC's own: applications may neither set nor see it. */
 bool agx_grpc_key_is_reserved(struct agx_str key);
 
-/* grpc-status in decimal; what is not one of the seventeen codes is AGX_UNKNOWN. */
+/* grpc-status in decimal; any text but the seventeen codes is AGX_UNKNOWN. */
 enum agx_code agx_grpc_status_parse(struct agx_str value);
 
 /* "0" to "16"; static. */

@@ -1,8 +1,8 @@
 /*
- * http1.c: the head of a request or an answer.
+ * http1.c: the head of a request or a response.
  *
- * The end of the head is searched before anything is parsed, and only in bytes that were not
- * searched before: a peer that sends one byte at a time costs no more than one that sends all.
+ * The parser looks for the end of the head first, and only in bytes that it has not searched yet:
+ * a peer that sends one byte at a time costs no more than one that sends all at once.
  */
 #include "codec/http1_internal.h"
 
@@ -50,7 +50,7 @@ static bool is_token(struct agx_str s)
     return s.len > 0;
 }
 
-/* Visible bytes, blanks, tabs, and bytes from 0x80: what may stand in a value. */
+/* Bytes that a value may have: visible ones, blanks, tabs, and those from 0x80. */
 static bool is_value(struct agx_str s)
 {
     for (size_t i = 0; i < s.len; i++) {
@@ -62,7 +62,7 @@ static bool is_value(struct agx_str s)
     return true;
 }
 
-/* Cuts the next line, without its CRLF, off a head that is known to end in one. */
+/* Takes the next line, without its CRLF, off a head that is known to end in CRLF. */
 static bool next_line(struct agx_str *rest, struct agx_str *ret_line)
 {
     size_t lf = agx_str_find(*rest, '\n');
@@ -218,7 +218,7 @@ static int finish_head(struct agx_http *h, struct agx_http_head *head, struct ag
         size_t hosts = header_times(head, AGX_STR("host"), &value);
 
         if (hosts > 1 || (hosts == 0 && head->minor == 1))
-            return agx_http_fail(h, 400, err, "there is not exactly one Host header");
+            return agx_http_fail(h, 400, err, "expected exactly one Host header");
         if (agx_http_header_get(head, AGX_STR("expect"), &value)) {
             if (!agx_str_eq_nocase(value, AGX_STR("100-continue")))
                 return agx_http_fail(h, 417, err, "Expect is not '100-continue'");

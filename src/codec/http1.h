@@ -1,11 +1,11 @@
 /*
- * http1.h: HTTP/1.1 heads and bodies without I/O: strict where leniency has let requests be
- * smuggled.
+ * http1.h: HTTP/1.1 heads and bodies without I/O. It is strict where lenient parsers have allowed
+ * request smuggling.
  *
- * Refused with 400: a bare CR or LF, NUL and other control bytes, folded lines, blanks before a
- * colon, a second Content-Length, Content-Length together with Transfer-Encoding, any coding but a
- * single `chunked`, a 1.1 request without exactly one Host. Too long a head is 431, too long a body
- * 413.
+ * These are refused with 400: a bare CR or LF, NUL and other control bytes, folded lines, blanks
+ * before a colon, a second Content-Length, Content-Length together with Transfer-Encoding, any
+ * coding but a single `chunked`, a 1.1 request without exactly one Host. A head that is too long is
+ * 431, a body that is too long is 413.
  *
  * One struct agx_http reads one direction of one connection, message after message:
  *
@@ -32,7 +32,7 @@ enum agx_http_body {
     AGX_HTTP_UNTIL_CLOSE, /* answers only */
 };
 
-/* A head; all strings are views of the bytes it was read from. */
+/* A head; all strings are views of the bytes that it was read from. */
 struct agx_http_head {
     struct agx_str method, target; /* requests */
     struct agx_str path, query;    /* of the target, not decoded; query without '?' */
@@ -59,9 +59,9 @@ struct agx_http {
     unsigned fault;   /* after an error: the status to answer with */
     bool head_answer; /* client: the next answer is one to HEAD, so it has no body */
     /* private */
-    size_t scanned; /* bytes of the head that were searched for its end */
+    size_t scanned; /* bytes of the head that were already searched for its end */
     enum agx_http_body body;
-    uint64_t left, total; /* bytes to come of this body or chunk; bytes of the body so far */
+    uint64_t left, total; /* bytes of this body or chunk still to come; bytes of the body so far */
     uint8_t chunk_state;
     uint8_t chunk_digits;
     size_t line_len; /* chunk extension or trailers so far */
@@ -86,11 +86,11 @@ enum agx_http_progress { AGX_HTTP_BODY_MORE = 0, AGX_HTTP_BODY_PART = 1, AGX_HTT
 int agx_http_read_body(struct agx_http *h, struct agx_str in, size_t *ret_used,
                        struct agx_str *ret_part, struct agx_error **err) AGX_MUST_CHECK;
 
-/* First header of that name (any case); false and an empty value when there is none. */
+/* The first header of that name (any case); false and an empty value if there is none. */
 bool agx_http_header_get(const struct agx_http_head *head, struct agx_str name,
                          struct agx_str *ret_value);
 
-/* True when a comma-separated header (also over several lines) contains the token, in any case. */
+/* Does a comma-separated header (also one of several lines) contain the token, in any case? */
 bool agx_http_header_has(const struct agx_http_head *head, struct agx_str name,
                          struct agx_str token);
 
@@ -112,7 +112,7 @@ int agx_http_write_header(struct agx_buf *out, struct agx_str name,
 int agx_http_write_length(struct agx_buf *out, uint64_t content_length) AGX_MUST_CHECK;
 int agx_http_write_end(struct agx_buf *out) AGX_MUST_CHECK;
 
-/* "Not Found" for 404; "Unknown" for what is not in the table. */
+/* "Not Found" for 404; "Unknown" for a status that is not in the table. */
 const char *agx_http_reason(unsigned status);
 
 #endif

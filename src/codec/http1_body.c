@@ -81,7 +81,7 @@ static int read_text_byte(struct agx_http *h, char c, size_t max, enum chunk_sta
     return 0;
 }
 
-/* One byte of everything but data. 1: the body has ended. */
+/* One byte that is not data. 1: the body has ended. */
 static int read_chunk_byte(struct agx_http *h, char c, struct agx_error **err)
 {
     bool lf = c == '\n';

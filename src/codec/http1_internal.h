@@ -4,7 +4,7 @@
 
 #include "codec/http1.h"
 
-/* Where a chunked body stands; see http1_body.c. */
+/* The state of a chunked body; see http1_body.c. */
 enum chunk_state {
     CHUNK_SIZE,
     CHUNK_EXTENSION,

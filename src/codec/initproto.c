@@ -1,4 +1,4 @@
-/* initproto.c: what the fields of each message are. */
+/* initproto.c: the fields of each message. */
 #include "codec/initproto.h"
 
 #include "codec/initproto_fields.h"
@@ -38,7 +38,7 @@ static const struct agx_init_field fields[KINDS][FIELDS_MAX] = {
     [AGX_INIT_OUTPUT] = { F(ID, id), F(U32, flags), F(U64, offset), F(DATA, data) },
 };
 
-/* What no type says. */
+/* Checks what the field types do not express. */
 static int initproto_check(const struct agx_init_msg *m, struct agx_error **err)
 {
     struct agx_init_list env = m->env;
@@ -49,7 +49,7 @@ static int initproto_check(const struct agx_init_msg *m, struct agx_error **err)
     if (m->kind != AGX_INIT_START)
         return 0;
     if (m->argv.count == 0)
-        return agx_init_malformed(err, "a command without words");
+        return agx_init_malformed(err, "the command is empty");
     if (m->cwd.len > 0 && m->cwd.ptr[0] != '/')
         return agx_init_malformed(err, "the working directory is not absolute");
     while ((word = agx_init_list_next(&env))) {
@@ -69,7 +69,7 @@ int agx_init_decode(struct agx_str packet, struct agx_init_msg *ret, struct agx_
     if (r < 0)
         return r;
     if (kind >= KINDS || fields[kind][0].type == AGX_FIELD_END)
-        return agx_init_malformed(err, "no such kind");
+        return agx_init_malformed(err, "unknown kind");
     ret->kind = (enum agx_init_kind)kind;
     r = agx_init_fields_take(in, fields[kind], ret, err);
     return r < 0 ? r : initproto_check(ret, err);

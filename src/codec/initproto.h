@@ -1,10 +1,9 @@
 /*
- * initproto.h: what the daemon and agentix-init say to each other. docs/design/init.md
+ * initproto.h: the messages between the daemon and agentix-init. docs/design/init.md
  *
  * A packet is 4 bytes ('A', 'X', version, kind), then the fields of its kind in a fixed order,
- * little endian, and nothing behind them. Strings carry their length and a NUL, so that a process
- * without an allocator can hand them to the kernel where they lie. Reading and writing allocate
- * nothing.
+ * little endian, and nothing after them. Strings carry their length and a NUL, so that a process
+ * without an allocator can pass them to the kernel in place. Reading and writing allocate nothing.
  */
 #ifndef AGX_CODEC_INITPROTO_H
 #define AGX_CODEC_INITPROTO_H
@@ -14,51 +13,51 @@
 
 #define AGX_INIT_VERSION 1
 
-/* Where init keeps the end of its socket pair that a daemon may take by pidfd_getfd(2). */
+/* Init's descriptor for the end of its socket pair that a daemon may take by pidfd_getfd(2). */
 #define AGX_INIT_CONTROL_FD 3
 
 enum agx_init_kind {
     /* To init. */
-    AGX_INIT_HELLO = 1, /* nonce: first on a connection; the newest one wins */
-    AGX_INIT_START,     /* id and all of a command; one that was started is not started again */
-    AGX_INIT_QUERY,     /* id, out_offset, err_offset: which the daemon has already */
-    AGX_INIT_KILL,      /* id, grace_ms: TERM to its session, after the grace KILL */
+    AGX_INIT_HELLO = 1, /* nonce: first on a connection; the newest HELLO wins */
+    AGX_INIT_START,     /* a command; an id that was started is not started again */
+    AGX_INIT_QUERY,     /* id, offset, err_offset: the output that the daemon has already */
+    AGX_INIT_KILL,      /* id, grace_ms: TERM to its session, KILL after the grace */
     AGX_INIT_SIGNAL,    /* id, signo: to its process group */
-    AGX_INIT_INPUT,     /* id, flags (EOF), data; the next one after TAKEN */
+    AGX_INIT_INPUT,     /* id, flags (EOF), data; TAKEN allows the next one */
     AGX_INIT_RESIZE,    /* id, rows, cols */
-    AGX_INIT_FORGET,    /* id: its end is stored; without an answer */
-    AGX_INIT_STOP,      /* grace_ms: as SIGTERM to the sandbox, after the grace KILL */
-    AGX_INIT_LARGE,     /* id, first descriptor: a sealed memfd that is the START meant */
-    AGX_INIT_GO,        /* flags (none): the main process may start; without an answer */
+    AGX_INIT_FORGET,    /* id: the daemon has stored its end; no answer */
+    AGX_INIT_STOP,      /* grace_ms: as SIGTERM to the sandbox, KILL after the grace */
+    AGX_INIT_LARGE,     /* id, first descriptor: a sealed memfd that holds the START */
+    AGX_INIT_GO,        /* flags (none): the main process may start; no answer */
 
     /* From init. */
     AGX_INIT_WELCOME = 64, /* nonce, pid, running, held: answers HELLO */
     AGX_INIT_STARTED,      /* id: it runs */
-    AGX_INIT_REFUSED,      /* id, code, data (why): it could not be started; forgotten at once */
-    AGX_INIT_UNKNOWN,      /* id: answers QUERY */
-    AGX_INIT_EXITED,       /* id, exit_code, signo, usage: nothing of it is left; until FORGET */
+    AGX_INIT_REFUSED,      /* id, code, data (why): it could not be started; not remembered */
+    AGX_INIT_UNKNOWN,      /* id: answers QUERY for an unknown id */
+    AGX_INIT_EXITED,       /* id, exit_code, signo, usage: no process is left; until FORGET */
     AGX_INIT_GONE,         /* id: answers KILL */
     AGX_INIT_TAKEN,        /* id, code: the input is written, or nobody reads it */
-    AGX_INIT_OUTPUT,       /* id, flags (ERR, EOF), offset, data: where init keeps the logs */
+    AGX_INIT_OUTPUT,       /* id, flags (ERR, EOF), offset, data: if init keeps the logs */
 };
 
 /* Of START. */
-#define AGX_INIT_STDIN 1u   /* input will come; else it reads /dev/null */
+#define AGX_INIT_STDIN 1u   /* input will come; otherwise the command reads /dev/null */
 #define AGX_INIT_TTY 2u     /* on a pseudo-terminal of rows and cols; implies STDIN, one log */
-#define AGX_INIT_INHERIT 4u /* the environment of the sandbox, `env` over it; else `env` alone */
-#define AGX_INIT_UMASK 8u   /* `umask` counts; else 022 */
+#define AGX_INIT_INHERIT 4u /* the sandbox's environment with `env` over it; else `env` alone */
+#define AGX_INIT_UMASK 8u   /* `umask` is used; otherwise 022 */
 /* Of INPUT and OUTPUT: nothing follows. */
 #define AGX_INIT_EOF 16u
 /* Of OUTPUT: standard error. */
 #define AGX_INIT_ERR 32u
 
-/* Of EXITED: init has killed it, because the sandbox itself came to its end. */
+/* Of EXITED: init has killed the command because the sandbox itself ended. */
 #define AGX_INIT_EXIT_LOST (-1)
 
-/* A whole packet: more than the kernel takes as arguments of a program (6 MiB). */
+/* A whole packet: more than the kernel accepts as arguments of a program (6 MiB). */
 #define AGX_INIT_PACKET_MAX ((size_t)8 << 20)
-/* A packet that is sent as it is; a larger one goes as AGX_INIT_LARGE. Well below what a socket's
- * buffer takes by default. */
+/* The largest packet that is sent as it is; a larger one goes as AGX_INIT_LARGE. Well below the
+ * default buffer of a socket. */
 #define AGX_INIT_INLINE_MAX ((size_t)32 << 10)
 /* Data of one INPUT or OUTPUT. */
 #define AGX_INIT_DATA_MAX ((size_t)16 << 10)
@@ -71,7 +70,7 @@ enum agx_init_kind {
 /* Descriptors that START may bring: data and index of stdout, then of stderr. */
 #define AGX_INIT_FDS_MAX 4
 
-/* Strings or limits as they lie in the packet; walk them with the functions below. */
+/* Strings or limits as encoded in the packet; walk them with the functions below. */
 struct agx_init_list {
     uint32_t count;
     struct agx_str bytes;
@@ -89,12 +88,12 @@ struct agx_init_msg {
     uint32_t flags;
     uint64_t nonce;
     uint64_t grace_ms;
-    uint32_t signo; /* EXITED: that ended it, or 0 */
+    uint32_t signo; /* EXITED: the signal that ended it, or 0 */
     uint32_t rows, cols;
     uint64_t offset, err_offset; /* QUERY: out and err */
     struct agx_str data;
     uint32_t pid, running, held;
-    int32_t exit_code; /* as a shell says it: 128 + signal; or AGX_INIT_EXIT_LOST */
+    int32_t exit_code; /* 128 + signal, as in a shell; or AGX_INIT_EXIT_LOST */
     uint32_t code;     /* enum agx_code */
     struct agx_init_usage usage;
 
@@ -103,12 +102,12 @@ struct agx_init_msg {
     struct agx_str cwd;  /* absolute, or empty: "/" */
     uint32_t umask;
     uint64_t out_head, out_tail, err_head, err_tail; /* caps of the logs */
-    struct agx_init_list argv;                       /* at least one */
+    struct agx_init_list argv;                       /* at least one string */
     struct agx_init_list env;                        /* NAME=value, each name once */
     struct agx_init_list rlimits;
 };
 
-/* The next string of a list that was decoded; NULL at its end. */
+/* The next string of a decoded list; NULL at its end. */
 const char *agx_init_list_next(struct agx_init_list *l);
 
 struct agx_init_rlimit {
@@ -124,12 +123,13 @@ int agx_init_decode(struct agx_str packet, struct agx_init_msg *ret,
                     struct agx_error **err) AGX_MUST_CHECK;
 
 /*
- * The length of the packet; it is written when that is at most `size`. The lists hold what
- * agx_init_word_put() wrote, or come from a packet. What decode would refuse is the caller's fault.
+ * Returns the length of the packet, and writes it if that is at most `size`. The lists hold what
+ * agx_init_word_put() wrote, or come from a packet. The caller must not pass a message that decode
+ * would refuse.
  */
 size_t agx_init_encode(const struct agx_init_msg *m, uint8_t *out, size_t size);
 
-/* One string as a list holds it: how many bytes that takes; written when at most `size`. */
+/* One string of a list. Returns the bytes it takes; writes them if they are at most `size`. */
 size_t agx_init_word_put(uint8_t *out, size_t size, struct agx_str word);
 
 #endif

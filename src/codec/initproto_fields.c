@@ -7,8 +7,8 @@
 
 enum {
     HEAD = 4,
-    NUMBERS_MAX = 64,  /* descriptors: a controller of cgroups each */
-    MOUNTS_MAX = 4096, /* a kernel takes 100,000 in a namespace */
+    NUMBERS_MAX = 64,  /* descriptors: one for each controller of cgroups */
+    MOUNTS_MAX = 4096, /* the kernel allows 100,000 in a namespace */
 };
 
 int agx_init_malformed(struct agx_error **err, const char *what)
@@ -71,7 +71,7 @@ static bool take_data(struct agx_str *in, struct agx_str *ret)
     return true;
 }
 
-/* Its length, its bytes without a NUL among them, a NUL. */
+/* A length, that many bytes without a NUL among them, a NUL. */
 static bool take_text(struct agx_str *in, struct agx_str *ret)
 {
     const char *end;
@@ -117,7 +117,7 @@ static int take_list(struct agx_str *in, enum agx_init_type type, struct agx_ini
                      struct agx_error **err)
 {
     if (!take_u32(in, &ret->count))
-        return agx_init_malformed(err, "it ends too early");
+        return agx_init_malformed(err, "it is cut off");
     if (ret->count > lists[type].max)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED,
                              "a packet of init: %u %s, the limit is %u", ret->count,
@@ -125,7 +125,7 @@ static int take_list(struct agx_str *in, enum agx_init_type type, struct agx_ini
     ret->bytes.ptr = in->ptr;
     for (uint32_t i = 0; i < ret->count; i++) {
         if (!take_one(in, type))
-            return agx_init_malformed(err, "a list ends too early, or a string of it is none");
+            return agx_init_malformed(err, "a list is cut off, or a string in it is malformed");
     }
     ret->bytes.len = (size_t)(in->ptr - ret->bytes.ptr);
     return 0;
@@ -159,7 +159,7 @@ static int take_field(struct agx_str *in, enum agx_init_type type, void *to, str
     case AGX_FIELD_END:
         break;
     }
-    return ok ? 0 : agx_init_malformed(err, "it ends too early, or a string is none");
+    return ok ? 0 : agx_init_malformed(err, "it is cut off, or a string is malformed");
 }
 
 int agx_init_head_take(struct agx_str packet, struct agx_str *ret_in, unsigned *ret_kind,
@@ -173,9 +173,9 @@ int agx_init_head_take(struct agx_str packet, struct agx_str *ret_in, unsigned *
                              AGX_INIT_PACKET_MAX);
     *ret_in = packet;
     if (!initproto_fields_take(ret_in, HEAD, &head) || head[0] != 'A' || head[1] != 'X')
-        return agx_init_malformed(err, "no such protocol");
+        return agx_init_malformed(err, "unknown protocol");
     if (head[2] != AGX_INIT_VERSION)
-        return agx_init_malformed(err, "another version of the protocol");
+        return agx_init_malformed(err, "unsupported protocol version");
     *ret_kind = (uint8_t)head[3];
     return 0;
 }
@@ -189,7 +189,7 @@ int agx_init_fields_take(struct agx_str in, const struct agx_init_field *row, vo
         if (r < 0)
             return r;
     }
-    return in.len > 0 ? agx_init_malformed(err, "bytes behind its end") : 0;
+    return in.len > 0 ? agx_init_malformed(err, "bytes after its end") : 0;
 }
 
 static void initproto_fields_put(struct agx_init_out *o, const void *bytes, size_t n)

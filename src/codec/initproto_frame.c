@@ -1,6 +1,6 @@
 /*
- * initproto_frame.c: a head is 4 bytes that begin every frame, u32 with the length and two flags,
- * and a checksum of all but itself. Little endian.
+ * initproto_frame.c: a head is 4 constant bytes, a u32 with the length and two flags, and a
+ * checksum of the rest of the frame. Little endian.
  */
 #include "codec/initproto_frame.h"
 
@@ -12,7 +12,7 @@ enum { FIRST = 1 << 30, LAST = 1 << 29, LENGTH = LAST - 1 };
 
 static const char mark[4] = { '\xa7', 'a', 'x', '\xf3' };
 
-/* Of the head without the checksum, by whom it was written, and the data. */
+/* The checksum covers the second word of the head, the side that wrote it, and the data. */
 static uint64_t sum_of(const struct agx_siphash_key *key, enum agx_init_side side, uint32_t word,
                        struct agx_str data)
 {
@@ -45,7 +45,7 @@ void agx_init_frame_seal(const struct agx_siphash_key *key, enum agx_init_side s
     *at += n;
 }
 
-/* Where the next mark begins, or may begin with what is still to come. */
+/* Offset of the next mark, or of a beginning of it at the end of `in`. */
 static size_t find_mark(struct agx_str in)
 {
     size_t at = 0;
@@ -79,7 +79,7 @@ bool agx_init_frame_next(const struct agx_siphash_key *key, enum agx_init_side s
             struct agx_str data = { head + AGX_INIT_FRAME_HEAD, word & LENGTH };
 
             if (in.len - at - AGX_INIT_FRAME_HEAD < data.len)
-                break; /* the rest is to come */
+                break; /* the rest has not come yet */
             if (le64toh(sum) == sum_of(key, side, word, data)) {
                 *ret = (struct agx_init_frame){ .first = word & FIRST,
                                                 .last = word & LAST,

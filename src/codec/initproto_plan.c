@@ -1,4 +1,4 @@
-/* initproto_plan.c: the plan of a sandbox and the reports of who carries it out. */
+/* initproto_plan.c: the plan of a sandbox, and the reports of the process that executes it. */
 #include "codec/initproto_plan.h"
 
 #include "codec/initproto_fields.h"
@@ -6,10 +6,10 @@
 #include "base/banned.h"
 
 enum {
-    PLAN_KIND = 128, /* no other packet is one */
+    PLAN_KIND = 128, /* no other packet has this kind */
     REPORT_FIELDS_MAX = 4,
     REPORT_KINDS = AGX_PLAN_GO + 1,
-    LAYERS_MAX = 500, /* as many as the kernel takes for one overlay */
+    LAYERS_MAX = 500, /* the kernel's limit for one overlay */
     HOSTNAME_MAX = 64,
     FILTER_SIZE = 8,   /* of one instruction */
     FILTER_MAX = 4096, /* instructions: the kernel's limit */
@@ -105,7 +105,7 @@ static bool is_env(struct agx_init_list env)
     return true;
 }
 
-/* What no type says. */
+/* Checks what the field types do not express. */
 static int initproto_plan_check(const struct agx_plan *p, struct agx_error **err)
 {
     int32_t oom = (int32_t)p->oom_score_adj;
@@ -121,9 +121,9 @@ static int initproto_plan_check(const struct agx_plan *p, struct agx_error **err
     if (p->hostname.len > HOSTNAME_MAX)
         return agx_init_malformed(err, "the host name is too long");
     if (p->seccomp.len % FILTER_SIZE != 0 || p->seccomp.len > (size_t)FILTER_MAX * FILTER_SIZE)
-        return agx_init_malformed(err, "no filter of system calls");
+        return agx_init_malformed(err, "the system call filter is malformed");
     if (oom < -OOM_MAX || oom > OOM_MAX)
-        return agx_init_malformed(err, "no such oom_score_adj");
+        return agx_init_malformed(err, "oom_score_adj is out of range");
     if (!is_env(p->env))
         return agx_init_malformed(err, "an environment entry is not NAME=value");
     return 0;
@@ -139,7 +139,7 @@ int agx_plan_decode(struct agx_str packet, struct agx_plan *ret, struct agx_erro
     if (r < 0)
         return r;
     if (kind != PLAN_KIND)
-        return agx_init_malformed(err, "it is no plan");
+        return agx_init_malformed(err, "it is not a plan");
     r = agx_init_fields_take(in, plan_fields, ret, err);
     return r < 0 ? r : initproto_plan_check(ret, err);
 }
@@ -203,13 +203,13 @@ int agx_plan_report_decode(struct agx_str packet, struct agx_plan_report *ret,
     if (r < 0)
         return r;
     if (kind == 0 || kind >= REPORT_KINDS)
-        return agx_init_malformed(err, "no such report");
+        return agx_init_malformed(err, "unknown report");
     ret->kind = (enum agx_plan_kind)kind;
     r = agx_init_fields_take(in, report_fields[kind], ret, err);
     if (r < 0)
         return r;
     if (ret->what.len > AGX_PLAN_WHAT_MAX)
-        return agx_init_malformed(err, "too long a report");
+        return agx_init_malformed(err, "the report is too long");
     return 0;
 }
 

@@ -9,8 +9,8 @@
  *     FIRST_KEY     a key or '}'           after '{'
  *     AFTER         ',' or the container's end; at depth 0 the end of the text
  *
- * A key token takes its ':' along, so that VALUE follows it. Nothing recurses: the only thing that
- * must be remembered of an open container is whether it is an object, one bit.
+ * A key token includes its ':', so VALUE follows it. Nothing recurses: for each open container the
+ * scanner remembers one bit, whether it is an object.
  */
 #include "codec/json_scan.h"
 
@@ -39,7 +39,7 @@ static int json_scan_malformed(const struct agx_json_scan *s, const char *what,
                          s->at);
 }
 
-/* The next byte that is no blank, or -1 at the end; not taken. */
+/* The next byte that is not blank, or -1 at the end. Does not take it. */
 static int peek(struct agx_json_scan *s)
 {
     for (; s->at < s->text.len; s->at++) {
@@ -99,7 +99,7 @@ static int scan_string(struct agx_json_scan *s, enum agx_json_kind kind, struct 
 {
     size_t start = s->at;
     bool escaped = false;
-    unsigned char high = 0; /* all bytes or-ed: bit 7 tells that UTF-8 must be checked */
+    unsigned char high = 0; /* all bytes or-ed: bit 7 means that UTF-8 must be checked */
     uint32_t c;
 
     for (s->at++;;) {
@@ -125,14 +125,14 @@ static int scan_string(struct agx_json_scan *s, enum agx_json_kind kind, struct 
     *ret = (struct agx_json_token){ kind, escaped, { s->text.ptr + start, s->at + 1 - start } };
     if (high & 0x80 && !agx_utf8_valid(ret->raw)) {
         s->at = start;
-        return json_scan_malformed(s, "string that is no UTF-8", err);
+        return json_scan_malformed(s, "string is not UTF-8", err);
     }
     s->at++;
     s->expect = AFTER;
     return 0;
 }
 
-/* How many digits stand at offset `at`. */
+/* The number of digits at offset `at`. */
 static size_t digits(const struct agx_json_scan *s, size_t at)
 {
     size_t n = 0;
@@ -218,7 +218,7 @@ static int scan_key(struct agx_json_scan *s, int c, struct agx_json_token *ret,
     return 0;
 }
 
-/* Takes the comma after a value where one is due. 1: `expect` says what follows; 0: no comma. */
+/* Takes the comma that must follow a value. 1: `expect` says what comes next; 0: no comma. */
 static int take_comma(struct agx_json_scan *s, int c)
 {
     if (c != ',' || s->depth == 0)

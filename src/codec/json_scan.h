@@ -2,8 +2,8 @@
  * json_scan.h: reads a JSON text (RFC 8259) token by token, without a tree and without memory of
  * its own.
  *
- * The scanner checks all that the grammar asks for and two things more: strings are valid UTF-8 and
- * have no half surrogate pairs, nesting has a limit. Tokens are views of the text.
+ * The scanner checks the whole grammar and two things more: strings are valid UTF-8 without half
+ * surrogate pairs, and nesting has a limit. Tokens are views of the text.
  *
  *     agx_json_scan_init(&s, AGX_STR("[\"name\",{\"a\":1}]"), AGX_DEPTH_MAX);
  *     agx_json_scan_next(&s, &t, err);      ARRAY, "["
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* Depth limits above this are cut to it: one bit for each open container. */
+/* The largest depth limit; higher ones are reduced to it. One bit for each open container. */
 enum { AGX_JSON_SCAN_DEPTH_CEILING = 1024 };
 
 enum agx_json_kind {
@@ -38,7 +38,7 @@ enum agx_json_kind {
 struct agx_json_token {
     enum agx_json_kind kind;
     bool escaped;       /* a string or key with a backslash in it */
-    struct agx_str raw; /* as it stands in the text, strings with their quotes */
+    struct agx_str raw; /* as in the text, strings with their quotes */
 };
 
 struct agx_json_scan {
@@ -54,7 +54,7 @@ void agx_json_scan_init(struct agx_json_scan *s, struct agx_str text, unsigned d
 
 /*
  * The next token. -AGX_INVALID_ARGUMENT with the offset for malformed text,
- * -AGX_RESOURCE_EXHAUSTED where it is nested too deep; the scanner must not be used after either.
+ * -AGX_RESOURCE_EXHAUSTED for too deep nesting; the scanner must not be used after either.
  */
 int agx_json_scan_next(struct agx_json_scan *s, struct agx_json_token *ret,
                        struct agx_error **err) AGX_MUST_CHECK;
@@ -63,7 +63,7 @@ int agx_json_scan_next(struct agx_json_scan *s, struct agx_json_token *ret,
 int agx_json_scan_value(struct agx_json_scan *s, struct agx_json_token *ret,
                         struct agx_error **err) AGX_MUST_CHECK;
 
-/* Checks that `text` is one JSON value with nothing but blanks around it, and gives that value. */
+/* Checks that `text` is one JSON value with only blanks around it, and returns that value. */
 int agx_json_scan_whole(struct agx_str text, unsigned depth_max, struct agx_json_token *ret,
                         struct agx_error **err) AGX_MUST_CHECK;
 

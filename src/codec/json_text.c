@@ -68,7 +68,7 @@ static int push_utf8(struct agx_buf *out, uint32_t c)
         return agx_buf_push(out, (uint8_t)c);
     for (size_t i = n - 1; i > 0; i--, c >>= 6)
         b[i] = (char)(0x80 | (c & 0x3f));
-    b[0] = (char)((0xf00u >> n) | c); /* n ones and a zero, then what is left of the character */
+    b[0] = (char)((0xf00u >> n) | c); /* n ones and a zero, then the first bits of the character */
     return agx_buf_append(out, (struct agx_str){ b, n });
 }
 

@@ -1,4 +1,4 @@
-/* json_text.h: the inside of JSON strings: escapes read and written. */
+/* json_text.h: reads and writes the escapes in JSON strings. */
 #ifndef AGX_CODEC_JSON_TEXT_H
 #define AGX_CODEC_JSON_TEXT_H
 

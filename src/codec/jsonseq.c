@@ -46,7 +46,7 @@ static int jsonseq_fail(struct agx_jsonseq *q, enum agx_code code, struct agx_er
 {
     q->failed = true;
     if (code == AGX_INVALID_ARGUMENT)
-        return agx_error_set(err, code, "what follows is no JSON object");
+        return agx_error_set(err, code, "expected a JSON object");
     return agx_error_set(err, code, "a JSON object is longer than %zu bytes", q->held.max);
 }
 

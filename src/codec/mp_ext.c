@@ -1,9 +1,8 @@
 /*
  * mp_ext.c: arrays and models inside msgpack.
  *
- * An array's header is judged before anyone multiplies with it: sizes never overflow, and the bytes
- * that are there must be those that dtype and shape ask for, so that a reader can take both at
- * their word.
+ * An array's header is checked before its numbers are multiplied: sizes never overflow, and the
+ * number of bytes must be the one that dtype and shape require. A reader can therefore trust both.
  */
 #include "codec/mp_ext.h"
 
@@ -21,7 +20,7 @@ enum {
     agx_error_set(err, AGX_INVALID_ARGUMENT, "ndarray: " what " '%.*s'",                           \
                   (int)AGX_MIN((text).len, (size_t)TEXT_QUOTED_MAX), (text).ptr)
 
-/* Sizes that numbers of each kind can have, one bit for each power of two: bit 3 is 8 bytes. */
+/* The sizes that each kind of number can have, one bit for each power of two: bit 3 is 8 bytes. */
 static unsigned number_sizes(char kind)
 {
     switch (kind) {
@@ -44,7 +43,7 @@ static bool is_power_in(uint64_t n, unsigned sizes)
     return n > 0 && n <= 32 && (n & (n - 1)) == 0 && (sizes & (1u << __builtin_ctzll(n)));
 }
 
-/* "[ns]", "[25s]": what follows the size of a date or a time span; may be empty. */
+/* "[ns]", "[25s]": the unit after the size of a date or a time span; may be empty. */
 static bool is_time_unit(struct agx_str s)
 {
     if (s.len == 0)
@@ -60,7 +59,7 @@ static bool is_time_unit(struct agx_str s)
     return true;
 }
 
-/* Bytes of one element, or 0 for a dtype that we do not take. */
+/* Bytes of one element, or 0 for a dtype that we do not accept. */
 static uint64_t element_size(struct agx_str dtype)
 {
     struct agx_str digits;
@@ -83,13 +82,13 @@ static uint64_t element_size(struct agx_str dtype)
         size = n * UCS4;
     else if (kind == 'S' || is_power_in(n, number_sizes(kind)))
         size = n;
-    /* '|' says that byte order does not matter: true of bytes only. */
+    /* '|' means that byte order does not matter, which is true only for single bytes. */
     if (order == '|' ? kind != 'S' && size != 1 : order != '<' && order != '>')
         return 0;
     return size;
 }
 
-/* The bytes that `a` must have; dimensions of 0 make it 0 but do not excuse the others. */
+/* The bytes that `a` must have. A dimension of 0 makes it 0, but the others are still checked. */
 static int needed_size(const struct agx_mp_ndarray *a, uint64_t *ret, struct agx_error **err)
 {
     uint64_t size = element_size(a->dtype);
@@ -121,7 +120,7 @@ static int check_array(const struct agx_mp_ndarray *a, struct agx_error **err)
         return r;
     if (need != a->data.len)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "ndarray: %zu bytes where dtype and shape ask for %llu", a->data.len,
+                             "ndarray: got %zu bytes, dtype and shape require %llu", a->data.len,
                              (unsigned long long)need);
     return 0;
 }

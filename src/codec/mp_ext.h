@@ -3,8 +3,8 @@
  *
  * 1, an array (numpy's): dtype, '|', the shape in decimals with commas between them, a NUL, the
  * elements in C order. dtype is numpy's own short form ("<f8"); one-byte types begin with '|'
- * themselves ("|u1"), so the shape is what follows the last '|'. Only dtypes whose bytes mean the
- * same to every reader are taken: no objects (they are pointers), no structures or void.
+ * themselves ("|u1"), so the shape follows the last '|'. Only dtypes whose bytes mean the same to
+ * every reader are accepted: no objects (they are pointers), no structures or void.
  *
  * 2, a model: one msgpack map, which may hold extensions again.
  */
@@ -20,22 +20,22 @@ struct agx_mp_ndarray {
     struct agx_str dtype; /* "<i4", "|b1", "<M8[ns]" */
     unsigned ndim;        /* 0: a single element */
     uint64_t shape[AGX_MP_NDIM_MAX];
-    struct agx_str data; /* exactly the elements that dtype and shape ask for */
+    struct agx_str data; /* exactly the elements that dtype and shape require */
 };
 
 /* Reads the payload of an extension 1; the views are borrowed from it. */
 int agx_mp_ndarray_parse(struct agx_str payload, struct agx_mp_ndarray *ret,
                          struct agx_error **err) AGX_MUST_CHECK;
 
-/* Writes an array. -AGX_INVALID_ARGUMENT, and nothing written, for one that could not be read. */
+/* Writes an array. -AGX_INVALID_ARGUMENT, without writing, for one that could not be read back. */
 int agx_mp_write_ndarray(struct agx_mp_writer *w, const struct agx_mp_ndarray *a,
                          struct agx_error **err) AGX_MUST_CHECK;
 
 /*
  * A reader for the map inside a model: `payload` is that of an extension 2 which `outer` has just
- * read. The payload is one map with nothing behind it, and is checked as agx_mp_skip() does. A
- * model counts as one level of depth, because models can hold models: whoever reads them by
- * recursion is bounded by limits->depth. Offsets in messages are those of `outer`.
+ * read. The payload is one map with nothing after it, and is checked as agx_mp_skip() does. Models
+ * can contain models, so each counts as one level of depth: limits->depth bounds a reader that
+ * recurses. Offsets in error texts are those of `outer`.
  */
 int agx_mp_open_model(const struct agx_mp_reader *outer, struct agx_str payload,
                       struct agx_mp_reader *ret, struct agx_error **err) AGX_MUST_CHECK;

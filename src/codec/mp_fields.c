@@ -1,4 +1,4 @@
-/* mp_fields.c: the fields of a message map, found without decoding their values. */
+/* mp_fields.c: finds the fields of a message map without decoding their values. */
 #include "codec/mp_fields.h"
 
 #include "base/macros.h"
@@ -6,11 +6,11 @@
 
 #include "base/banned.h"
 
-enum { NAME_QUOTED_MAX = 64 }; /* bytes of a field's name in a message */
+enum { NAME_QUOTED_MAX = 64 }; /* bytes of a field's name in an error text */
 
 /*
- * The table is searched from where the last field was found: peers send their fields in one order,
- * so that with a table in that order nearly every first comparison is the right one.
+ * The search begins where the last field was found. Peers send their fields in a fixed order, so
+ * with a table in that order nearly every first comparison matches.
  */
 static struct agx_mp_field *mp_fields_find(struct agx_mp_field *fields, size_t n, size_t from,
                                            struct agx_str name)
@@ -40,7 +40,7 @@ static int read_key(struct agx_mp_reader *r, struct agx_str *ret_name, struct ag
     return 0;
 }
 
-/* What is wrong with `value` for field `f`; NULL when nothing is. */
+/* What is wrong with `value` for field `f`; NULL if it fits. */
 static const char *complaint(const struct agx_mp_field *f, const struct agx_mp_token *value)
 {
     if (f->present)
@@ -59,10 +59,10 @@ struct scan {
     size_t n;
     size_t from;             /* where in the table the next search begins */
     int refused;             /* 0, or the code of the first field that did not fit */
-    struct agx_error *error; /* and its message */
+    struct agx_error *error; /* its error */
 };
 
-/* A value that does not fit is noted, the first time, and reading goes on. */
+/* The first value that does not fit is noted, and reading goes on. */
 static void take_value(struct scan *s, struct agx_mp_field *f, size_t offset,
                        const struct agx_mp_token *value, struct agx_str raw)
 {
@@ -114,7 +114,7 @@ static int read_pair(struct scan *s, struct agx_error **err)
     return read_value(s, f, err);
 }
 
-/* The map's header; from there on the reader is inside the map. */
+/* Reads the map's header; the reader is then inside the map. */
 static int open_map(struct agx_mp_reader *r, uint32_t *ret_pairs, struct agx_error **err)
 {
     struct agx_mp_token map;

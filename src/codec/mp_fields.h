@@ -9,7 +9,7 @@
  *     r = agx_mp_read_fields(msg, &limits, f, AGX_ARRAY_LEN(f), err);
  *
  * Values are not decoded: a field gives the first token and the raw bytes of its value. Keys are
- * str or bin, in any order; fields that the table does not name are stepped over.
+ * str or bin, in any order; fields that are not in the table are skipped.
  */
 #ifndef AGX_CODEC_MP_FIELDS_H
 #define AGX_CODEC_MP_FIELDS_H
@@ -21,7 +21,7 @@
 
 struct agx_mp_field {
     struct agx_str name;
-    unsigned wanted; /* AGX_MP_BIT()s of the types that it may have */
+    unsigned wanted; /* AGX_MP_BIT()s of the accepted types */
 
     /* Filled in by agx_mp_read_fields(). */
     bool present;
@@ -30,10 +30,10 @@ struct agx_mp_field {
 };
 
 /*
- * Fills in `fields` from `msg`, which must be one map and nothing after it. A field of a type that
- * is not wanted, or sent twice, makes the call fail after the whole message was read; malformed
- * bytes make it fail on the spot. The other fields, as far as read, are filled in all the same:
- * that is how a failure can be answered under the message's call_id.
+ * Fills in `fields` from `msg`, which must be one map with nothing after it. A field of a type that
+ * is not accepted, or sent twice, makes the call fail after the whole message was read; malformed
+ * bytes make it fail at once. The other fields, as far as read, are filled in even then, so that
+ * the caller can answer a failure under the message's call_id.
  */
 int agx_mp_read_fields(struct agx_str msg, const struct agx_mp_limits *limits,
                        struct agx_mp_field *fields, size_t n,

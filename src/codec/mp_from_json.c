@@ -1,6 +1,6 @@
 /*
  * mp_from_json.c: JSON to msgpack in one pass: a container's header is written with room for its
- * count, which is filled in at its end. A stack of open containers stands in for recursion.
+ * count, which is filled in at its end. A stack of open containers replaces recursion.
  */
 #include "codec/mp_json.h"
 
@@ -114,11 +114,11 @@ static int put_special_float(struct conversion *c, struct agx_str name, struct a
     else if (agx_str_eq(name, AGX_STR("-inf")))
         agx_mp_write_float(&w, -INFINITY);
     else
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "json: '$float' is none of nan, inf, -inf");
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "json: '$float' is not nan, inf or -inf");
     return agx_mp_writer_end(&w, err);
 }
 
-/* What an object is that begins with this key. */
+/* The kind of object that begins with this key. */
 enum special { ORDINARY, BYTES, FLOAT };
 
 static int special_of(struct conversion *c, const struct agx_json_token *key, enum special *ret,
@@ -135,9 +135,9 @@ static int special_of(struct conversion *c, const struct agx_json_token *key, en
 }
 
 /*
- * The scanner stands behind '{'. 1 when {"$bytes": "..."} or {"$float": "..."} was read whole and
- * written; 0, and nothing has moved, for any other object. How its texts are spelled (with escapes
- * or without) makes no difference: written again they have none.
+ * The scanner is just after '{'. 1: {"$bytes": "..."} or {"$float": "..."} was read completely and
+ * written. 0: it is any other object, and the scanner has not moved. Escapes in the key or value
+ * make no difference.
  */
 static int put_special(struct conversion *c, struct agx_error **err)
 {
@@ -147,7 +147,7 @@ static int put_special(struct conversion *c, struct agx_error **err)
     enum special what;
     int r;
 
-    /* What is malformed is reported where it is read for good. */
+    /* Malformed text is reported later, by the scanner proper. */
     if (agx_json_scan_next(&ahead, &key, NULL) < 0)
         return 0;
     r = special_of(c, &key, &what, err);
@@ -200,7 +200,7 @@ static int put_token(struct conversion *c, const struct agx_json_token *t, struc
     default:
         break;
     }
-    /* A value, and so one more element of what it is in; of an object one more pair. */
+    /* A value is one more element of its array, or one more pair of its object. */
     if (c->depth > 0)
         c->open[c->depth - 1].count++;
     switch (t->kind) {

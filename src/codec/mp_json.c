@@ -1,4 +1,4 @@
-/* mp_json.c: msgpack to JSON, by recursion that the reader's depth bounds. Back: mp_from_json.c. */
+/* mp_json.c: msgpack to JSON, by recursion within the reader's depth. Back: mp_from_json.c. */
 #include "codec/mp_json.h"
 
 #include "base/banned.h"
@@ -40,7 +40,7 @@ static int put_bytes(struct agx_buf *out, struct agx_str bytes)
     return r < 0 ? r : agx_buf_push(out, '}');
 }
 
-/* The shortest text that reads back as the same number, and that is no whole number's. */
+/* The shortest text that reads back as the same number, and as a float ("1.0", not "1"). */
 static int put_float(struct agx_buf *out, double f)
 {
     char text[40];
@@ -78,7 +78,7 @@ static int put_ndarray(struct agx_buf *out, struct agx_str payload, struct agx_e
     return r < 0 ? no_room(err) : 0;
 }
 
-/* A value that is no container. */
+/* A value that is not a container. */
 static int put_scalar(struct agx_buf *out, const struct agx_mp_token *t)
 {
     int r;
@@ -99,7 +99,7 @@ static int put_scalar(struct agx_buf *out, const struct agx_mp_token *t)
                                         : put_bytes(out, t->bytes);
     case AGX_MP_BIN:
         return put_bytes(out, t->bytes);
-    default: /* an extension that we do not know */
+    default: /* an unknown extension */
         r = agx_buf_printf(out, "{\"$ext\":[%d,", t->ext_type);
         if (r == 0)
             r = put_base64(out, t->bytes);
@@ -107,7 +107,7 @@ static int put_scalar(struct agx_buf *out, const struct agx_mp_token *t)
     }
 }
 
-/* A key: text as it is, all else as the text of its JSON. */
+/* A key: text unchanged, other types as the text of their JSON. */
 static int put_key(struct agx_buf *out, struct agx_mp_reader *r, struct agx_error **err)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(out->max);
@@ -116,7 +116,7 @@ static int put_key(struct agx_buf *out, struct agx_mp_reader *r, struct agx_erro
 
     if (status < 0)
         return status;
-    /* Text of text of text would double its escapes at each level. */
+    /* A container as key would be text inside text, and double its escapes at each level. */
     if (t.type >= AGX_MP_ARRAY)
         return agx_error_set(err, AGX_INVALID_ARGUMENT, "json: the key of a map is of type %s",
                              agx_mp_type_name(t.type));

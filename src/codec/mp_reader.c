@@ -3,10 +3,10 @@
  *
  * Every value begins with a head: a byte that names its form, and up to 8 bytes (big endian) that
  * hold a number: the value itself, or how many bytes or elements follow. read_head() reads one and
- * checks it against the bytes left and the limits; all else is built on it. Invariants:
- *  (1) start <= at <= end, and `at` moves only past what was checked whole;
- *  (2) a container's count is at most the bytes left (every element takes one or more), so that
- *      work and memory spent on a count are bounded by bytes that the peer has really sent.
+ * checks it against the bytes left and the limits; everything else is built on it. Invariants:
+ *  (1) start <= at <= end, and `at` moves only past completely checked values;
+ *  (2) a container's count is at most the number of bytes left (every element takes at least one),
+ *      so the bytes that the peer has really sent bound the work and memory spent on a count.
  */
 #include "codec/mp_reader.h"
 
@@ -19,7 +19,7 @@ struct form {
     uint8_t width; /* bytes of its number */
 };
 
-/* The forms 0xc0 to 0xdf; the others carry their number in the first byte. */
+/* The forms 0xc0 to 0xdf; the others have their number in the first byte. */
 static const struct form forms[32] = {
     [0x00] = { AGX_MP_NIL, 0 },   [0x02] = { AGX_MP_BOOL, 0 },  [0x03] = { AGX_MP_BOOL, 0 },
     [0x04] = { AGX_MP_BIN, 1 },   [0x05] = { AGX_MP_BIN, 2 },   [0x06] = { AGX_MP_BIN, 4 },
@@ -40,7 +40,7 @@ struct head {
     uint8_t first, width;
     int8_t ext_type;
     uint64_t number;
-    const uint8_t *body; /* what follows the head */
+    const uint8_t *body; /* the first byte after the head */
 };
 
 const char *agx_mp_type_name(enum agx_mp_type type)
@@ -78,7 +78,7 @@ static inline uint64_t big_endian(const uint8_t *p, unsigned width)
     return v;
 }
 
-/* The forms that hold their number in the first byte; false for the others. */
+/* The forms with their number in the first byte; false for the others. */
 static inline bool fixed_form(uint8_t first, struct head *h)
 {
     if (first < 0x80) {
@@ -118,7 +118,7 @@ static __attribute__((cold, noinline)) int body_error(const struct agx_mp_reader
                    (unsigned long long)h->number, unit, limit);
 }
 
-/* Are the bytes there, and does the number keep to the limits? */
+/* Are the bytes there, and is the number within the limits? */
 static inline int check_body(const struct agx_mp_reader *r, const uint8_t *p, const struct head *h,
                              struct agx_error **err)
 {
@@ -145,7 +145,7 @@ static inline int wide_form(const struct agx_mp_reader *r, const uint8_t *p, str
     size_t need = form->width + (form->type == AGX_MP_EXT);
 
     if (h->first == FORM_UNUSED)
-        return FAIL_AT(r, p, err, AGX_INVALID_ARGUMENT, "byte 0xc1 begins no value");
+        return FAIL_AT(r, p, err, AGX_INVALID_ARGUMENT, "byte 0xc1 does not begin a value");
     h->type = form->type;
     h->width = form->width;
     if ((size_t)(r->end - h->body) < need)
@@ -182,7 +182,7 @@ static inline int read_head(const struct agx_mp_reader *r, const uint8_t *p, str
     return check_body(r, p, h, err);
 }
 
-/* Where the next head is: past the bytes of a str, bin or ext; a container's elements come next. */
+/* The next head: past the bytes of a str, bin or ext; a container's elements follow directly. */
 static inline const uint8_t *past(const struct head *h)
 {
     return has_bytes(h->type) ? h->body + h->number : h->body;
@@ -285,8 +285,8 @@ int agx_mp_enter(struct agx_mp_reader *r, struct agx_error **err)
 
 int agx_mp_skip(struct agx_mp_reader *r, struct agx_error **err)
 {
-    /* Heads that are still to come in each container that is open; the innermost last. Twice the
-     * pairs of a map, and still no more than the bytes of the input. */
+    /* The heads still to come in each open container, innermost last: twice the pairs for a map. No
+     * number is larger than the bytes of the input. */
     size_t left[AGX_MP_DEPTH_CEILING];
     unsigned open = 0, room = depth_limit(r) - AGX_MIN(r->depth, depth_limit(r));
     const uint8_t *p = r->at;

@@ -1,8 +1,8 @@
 /*
  * mp_writer.c: msgpack-c's packer over an agx_buf.
  *
- * The packer is made anew for every value: it is two pointers, and the compiler, which sees both,
- * turns the packer's callback into a direct call.
+ * Every value gets a new packer: that is two pointers, and since the compiler sees both, it turns
+ * the packer's callback into a direct call.
  */
 #include "codec/mp_writer.h"
 
@@ -27,7 +27,7 @@ static inline msgpack_packer packer(struct agx_mp_writer *w)
     return (msgpack_packer){ .data = w, .callback = mp_writer_append };
 }
 
-/* False, and the writer has failed, when msgpack has no form for that many bytes or elements. */
+/* False if msgpack has no form for that many bytes or elements; the writer has then failed. */
 static bool fits(struct agx_mp_writer *w, size_t n)
 {
     if (n <= UINT32_MAX)

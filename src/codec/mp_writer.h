@@ -11,9 +11,9 @@
  *     agx_mp_write_raw(&w, value);
  *     return agx_mp_writer_end(&w, err);
  *
- * A failure sticks: the calls after it do nothing and agx_mp_writer_end() reports it, so that a
- * message is written as a list of calls with one check. Integers take their smallest form, floats
- * are always float64, text is str and bytes are bin: the bytes that the peer's own packer gives.
+ * A failure is sticky: later calls have no effect and agx_mp_writer_end() reports it, so a message
+ * is written as a list of calls with one check. Integers take their smallest form, floats are
+ * always float64, text is str and bytes are bin, the same as from the peer's own packer.
  */
 #ifndef AGX_CODEC_MP_WRITER_H
 #define AGX_CODEC_MP_WRITER_H
@@ -22,16 +22,16 @@
 
 struct agx_mp_writer {
     struct agx_buf *out; /* borrowed */
-    size_t start;        /* where our bytes begin in it */
-    size_t refused;      /* bytes of the write that found no room */
+    size_t start;        /* offset of our first byte in it */
+    size_t refused;      /* bytes of the write that did not fit */
     int status;          /* 0, or the first failure */
 };
 
-/* Writes are appended to `out`, which must live until agx_mp_writer_end(). */
+/* Appends to `out`, which must live until agx_mp_writer_end(). */
 void agx_mp_writer_init(struct agx_mp_writer *w, struct agx_buf *out);
 
 /*
- * 0 when everything was written. Otherwise the first failure, and `out` is as it was at init:
+ * 0 if everything was written. Otherwise the first failure, and `out` is as it was at init:
  * -AGX_RESOURCE_EXHAUSTED (the buffer's maximum, or no memory), -AGX_OUT_OF_RANGE (a length that
  * msgpack cannot express).
  */
@@ -42,7 +42,7 @@ void agx_mp_write_bool(struct agx_mp_writer *w, bool v);
 void agx_mp_write_int(struct agx_mp_writer *w, int64_t v);
 void agx_mp_write_uint(struct agx_mp_writer *w, uint64_t v);
 void agx_mp_write_float(struct agx_mp_writer *w, double v);
-/* The caller vouches for UTF-8. */
+/* The caller must pass UTF-8; it is not checked. */
 void agx_mp_write_str(struct agx_mp_writer *w, struct agx_str text);
 void agx_mp_write_bin(struct agx_mp_writer *w, struct agx_str bytes);
 /* `count` values must follow. */
@@ -50,9 +50,9 @@ void agx_mp_write_array(struct agx_mp_writer *w, size_t count);
 /* `count` pairs of key and value must follow. */
 void agx_mp_write_map(struct agx_mp_writer *w, size_t count);
 void agx_mp_write_ext(struct agx_mp_writer *w, int8_t type, struct agx_str payload);
-/* Only the header of an extension value: `len` bytes must follow, as one or more raw writes. */
+/* Only the header of an extension value; `len` bytes must follow, in one or more raw writes. */
 void agx_mp_write_ext_header(struct agx_mp_writer *w, int8_t type, size_t len);
-/* Bytes that are msgpack already. */
+/* Bytes that are already msgpack. */
 void agx_mp_write_raw(struct agx_mp_writer *w, struct agx_str bytes);
 
 #endif

@@ -37,14 +37,14 @@ enum agx_remote_event {
     AGX_EV_COUNT,
 };
 
-/* Which socket of the worker a frame goes by. */
+/* The socket of the worker by which a frame goes. */
 enum agx_remote_lane {
     AGX_LANE_LOOP,
     AGX_LANE_THREAD,
     AGX_LANE_COUNT,
 };
 
-/* Flags of a call frame: what its receiver can take. */
+/* Flags of a call frame: what its receiver accepts. */
 #define AGX_RECV_INT_KEYS 1u
 #define AGX_RECV_BYTE_DTYPES 2u
 
@@ -55,7 +55,7 @@ bool agx_remote_event_find(struct agx_str name, enum agx_remote_event *ret);
 struct agx_str agx_remote_kind_name(enum agx_remote_kind kind);
 bool agx_remote_kind_find(struct agx_str name, enum agx_remote_kind *ret);
 
-/* The event that carries a value (result or item), the normal end, or the failure of a call of that
+/* The event of a value (result or item), of the normal end, and of the failure of a call of that
  * kind. */
 enum agx_remote_event agx_remote_value_event(enum agx_remote_kind kind);
 enum agx_remote_event agx_remote_end_event(enum agx_remote_kind kind); /* not for unary */

@@ -28,7 +28,7 @@ enum agx_flow_event agx_flow_meaning(enum agx_remote_kind kind, enum agx_remote_
     return (enum agx_flow_event)meanings[kind][ev];
 }
 
-/* An error may skip numbers: events before it are lost, and it says so. */
+/* An error may skip numbers: it reports that events before it are lost. */
 static bool is_in_order(const struct agx_remote_flow *f, enum agx_flow_event e, uint64_t seq)
 {
     return seq == f->seq + 1 || (e == AGX_FLOW_ERROR && seq > f->seq);
@@ -39,7 +39,7 @@ enum agx_flow_event agx_remote_flow_event(struct agx_remote_flow *f, enum agx_re
 {
     enum agx_flow_event e = agx_flow_meaning(f->kind, ev);
 
-    /* What comes again after a resume was here already. */
+    /* Ignores events that the server sends again after a resume. */
     if (e == AGX_FLOW_NOTHING || f->closed || (seq > 0 && seq <= f->seq))
         return AGX_FLOW_NOTHING;
     if (!is_in_order(f, e, seq))
@@ -58,8 +58,8 @@ enum agx_flow_event agx_remote_flow_event(struct agx_remote_flow *f, enum agx_re
 const char *agx_flow_fault(enum agx_flow_event e)
 {
     if (e == AGX_FLOW_DISORDER)
-        return "an event out of its order";
-    return e == AGX_FLOW_EXCESS ? "more items than it was granted" : NULL;
+        return "an event out of order";
+    return e == AGX_FLOW_EXCESS ? "more items than were granted" : NULL;
 }
 
 void agx_remote_flow_queue_item(struct agx_remote_flow *f, size_t size)

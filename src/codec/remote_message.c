@@ -7,7 +7,7 @@
 
 static const struct agx_mp_limits limits = AGX_MP_LIMITS_INIT;
 
-/* In the order in which the server sends them: so they are found fastest. */
+/* In the order in which the server sends them, which makes the search fastest. */
 enum { CALL_ID, SEQ, VALUE, ERROR, N, BYTES, N_FIELDS };
 
 int agx_remote_message_read(struct agx_str payload, struct agx_remote_message *ret,
@@ -61,7 +61,7 @@ int agx_resume_done_read(struct agx_str payload, struct agx_resume_done *ret,
     int r = agx_mp_read_fields(payload, &limits, f, 2, err);
 
     if (r == 0 && !(f[0].present && f[1].present))
-        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done without its lists");
+        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done lacks 'known' or 'unknown'");
     if (r == 0)
         r = open_list(f[0].raw, &ret->known, &ret->n_known, err);
     return r == 0 ? open_list(f[1].raw, &ret->unknown, &ret->n_unknown, err) : r;
@@ -73,7 +73,7 @@ static int remote_message_next(struct agx_mp_reader *r, enum agx_mp_type want,
     int k = agx_mp_next(r, ret, err);
 
     if (k == 0 && ret->type != want)
-        k = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done: %s where %s belongs",
+        k = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done: got %s, expected %s",
                           agx_mp_type_name(ret->type), agx_mp_type_name(want));
     return k;
 }
@@ -89,7 +89,7 @@ int agx_resume_done_known(struct agx_resume_done *d, struct agx_str *ret_id, uin
     d->n_known--;
     r = remote_message_next(&d->known, AGX_MP_ARRAY, &pair, err);
     if (r == 0 && pair.count != 2)
-        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done: no pair but %u elements",
+        r = agx_error_set(err, AGX_INVALID_ARGUMENT, "resume:done: %u elements instead of two",
                           (unsigned)pair.count);
     if (r == 0)
         r = remote_message_next(&d->known, AGX_MP_STR, &id, err);

@@ -1,7 +1,6 @@
 /*
- * remote_message.h: what client and server say to each other about a call, apart from its request:
- * the server's events read, the client's messages written (docs/design/runtime-protocol.md, 1).
- * Values stay raw msgpack.
+ * remote_message.h: the messages about a call, apart from its request: reads the server's events,
+ * writes the client's messages (docs/design/runtime-protocol.md, 1). Values stay raw msgpack.
  */
 #ifndef AGX_CODEC_REMOTE_MESSAGE_H
 #define AGX_CODEC_REMOTE_MESSAGE_H
@@ -21,19 +20,19 @@ struct agx_remote_message {
     uint64_t n, bytes;
 };
 
-/* -AGX_INVALID_ARGUMENT or -AGX_RESOURCE_EXHAUSTED: it is malformed. */
+/* -AGX_INVALID_ARGUMENT or -AGX_RESOURCE_EXHAUSTED: the message is malformed. */
 int agx_remote_message_read(struct agx_str payload, struct agx_remote_message *ret,
                             struct agx_error **err) AGX_MUST_CHECK;
 
 /* resume:done. Both lists borrow from the payload. */
 struct agx_resume_done {
     struct agx_mp_reader known, unknown;
-    uint32_t n_known, n_unknown; /* that were not taken yet */
+    uint32_t n_known, n_unknown; /* elements not yet taken */
 };
 
 int agx_resume_done_read(struct agx_str payload, struct agx_resume_done *ret,
                          struct agx_error **err) AGX_MUST_CHECK;
-/* 1: the next call, and up to where the server has its input; 0: that was all. */
+/* 1: the next call, and the number up to which the server has its input; 0: no more. */
 int agx_resume_done_known(struct agx_resume_done *d, struct agx_str *ret_id, uint64_t *ret_seq,
                           struct agx_error **err) AGX_MUST_CHECK;
 int agx_resume_done_unknown(struct agx_resume_done *d, struct agx_str *ret_id,
@@ -45,10 +44,10 @@ void agx_remote_write_cancel(struct agx_mp_writer *w, struct agx_str id);
 /* The totals that `f` grants. */
 void agx_remote_write_credit(struct agx_mp_writer *w, struct agx_str id,
                              const struct agx_remote_flow *f);
-/* All of a piece of input but its item, which is to follow unless it is the end. */
+/* A piece of input without its item, which must follow unless the piece is the end. */
 void agx_remote_write_input(struct agx_mp_writer *w, struct agx_str id, uint64_t seq, bool end);
 
-/* The head of `ack` and `resume`: so many elements follow. An `ack` has two for each call. */
+/* The head of `ack` and `resume`: `n` elements follow. An `ack` has two for each call. */
 void agx_remote_write_list(struct agx_mp_writer *w, size_t n);
 void agx_remote_write_acked(struct agx_mp_writer *w, struct agx_str id,
                             const struct agx_remote_flow *f);

@@ -34,8 +34,8 @@ static void schedule(uint32_t w[64], const uint8_t *block)
     }
 }
 
-/* One round, on words that the caller passes in turning order, so that none has to be moved: of
- * the eight only the fourth and the last change. `k` is the round's constant and word. */
+/* One round. The caller rotates the order of the words that it passes, so that none has to be
+ * moved: only the fourth and the last of the eight change. `k` is the round's constant and word. */
 static inline void sha256_turn(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
                                uint32_t f, uint32_t g, uint32_t *h, uint32_t k)
 {

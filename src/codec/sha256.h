@@ -1,6 +1,6 @@
 /*
- * sha256.h: SHA-256 (FIPS 180-4), for the tokens of agentix-server; see sha1.h for why it is our
- * own. Contents have theirs from libcrypto (image/digest.h).
+ * sha256.h: SHA-256 (FIPS 180-4), for the tokens of agentix-server; sha1.h says why we have our
+ * own. Images use libcrypto's (image/digest.h).
  */
 #ifndef AGX_CODEC_SHA256_H
 #define AGX_CODEC_SHA256_H

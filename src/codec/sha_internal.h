@@ -1,4 +1,4 @@
-/* sha_internal.h: what SHA-1 and SHA-256 share: words, blocks, and how the last ones are filled. */
+/* sha_internal.h: shared by SHA-1 and SHA-256: words, blocks, and the padding of the last ones. */
 #ifndef AGX_CODEC_SHA_INTERNAL_H
 #define AGX_CODEC_SHA_INTERNAL_H
 
@@ -20,7 +20,7 @@ static inline void agx_sha_store(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Mixes all blocks into `h`: those of the bytes, then one bit and the length in bits. */
+/* Mixes all blocks into `h`: the bytes, then one bit and the length in bits. */
 static inline void agx_sha_feed(uint32_t *h, struct agx_str bytes,
                                 void (*mix)(uint32_t *h, const uint8_t *block))
 {

@@ -27,8 +27,8 @@ static int sio_malformed(enum agx_sio_type type, const char *what, struct agx_er
                          agx_sio_type_name(type), what);
 }
 
-/* Takes the digits at the front of *rest. False: there are none, they have a leading zero, or the
- * number is over `max`. */
+/* Takes the digits at the front of *rest. False: no digits, a leading zero, or a number over `max`.
+ */
 static bool take_number(struct agx_str *rest, uint64_t max, uint64_t *ret)
 {
     size_t n = 0;
@@ -72,7 +72,7 @@ static int take_namespace(struct agx_str *rest, struct agx_sio_packet *p, struct
     n = agx_str_find(*rest, ',');
     p->nsp = (struct agx_str){ rest->ptr, n };
     if (!agx_utf8_valid(p->nsp))
-        return sio_malformed(p->type, "namespace is no UTF-8", err);
+        return sio_malformed(p->type, "namespace is not UTF-8", err);
     *rest = agx_str_skip(*rest, n < rest->len ? n + 1 : n);
     return 0;
 }
@@ -84,7 +84,7 @@ static int take_id(struct agx_str *rest, struct agx_sio_packet *p, struct agx_er
     if (rest->len == 0 || rest->ptr[0] < '0' || rest->ptr[0] > '9')
         return ack ? sio_malformed(p->type, "no ack id", err) : 0;
     if (!ack && !agx_sio_is_event(p->type))
-        return sio_malformed(p->type, "ack id where none belongs", err);
+        return sio_malformed(p->type, "unexpected ack id", err);
     if (!take_number(rest, UINT64_MAX, &p->id))
         return sio_malformed(p->type, "bad ack id", err);
     p->has_id = true;
@@ -114,7 +114,7 @@ static int check_shape(const struct agx_sio_packet *p, enum agx_json_kind kind,
     case AGX_SIO_CONNECT:
         return kind == AGX_JSON_OBJECT ? 0 : sio_malformed(p->type, "data must be an object", err);
     case AGX_SIO_DISCONNECT:
-        return sio_malformed(p->type, "data where none belong", err);
+        return sio_malformed(p->type, "unexpected data", err);
     case AGX_SIO_CONNECT_ERROR:
         if (kind != AGX_JSON_OBJECT && kind != AGX_JSON_STRING)
             return sio_malformed(p->type, "data must be an object or a string", err);

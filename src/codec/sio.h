@@ -3,8 +3,8 @@
  *
  *     <type>[<attachments>-][<namespace>,][<ack id>][<JSON>]
  *
- * The bytes of a binary packet are not in its JSON: a placeholder stands there, and the bytes
- * follow as Engine.IO binary packets of their own. sio_assembler.h joins them.
+ * The JSON of a binary packet has placeholders instead of the bytes, which follow as separate
+ * Engine.IO binary packets. sio_assembler.h joins them.
  */
 #ifndef AGX_CODEC_SIO_H
 #define AGX_CODEC_SIO_H
@@ -24,11 +24,11 @@ enum agx_sio_type {
 
 struct agx_sio_packet {
     enum agx_sio_type type;
-    bool has_id; /* an event that asks for an acknowledgement, or an acknowledgement */
+    bool has_id; /* an event that requests an acknowledgement, or an acknowledgement */
     uint64_t id;
-    size_t attachments;  /* binary packets that follow; 0 but for the binary types */
+    size_t attachments;  /* binary packets that follow; 0 except for the binary types */
     struct agx_str nsp;  /* begins with '/' */
-    struct agx_str data; /* JSON; empty when there is none */
+    struct agx_str data; /* JSON; empty if there is none */
 };
 
 struct agx_sio_limits {
@@ -55,18 +55,18 @@ static inline bool agx_sio_is_event(enum agx_sio_type t)
 }
 
 /*
- * Reads a packet's text: the data of an Engine.IO text message. Strict: no leading zeros, ids only
- * where they mean something, and data of the shape that the type asks for (an event: an array that
- * begins with its name). *ret borrows from `text`, which need not be checked for UTF-8 before.
+ * Reads a packet's text: the data of an Engine.IO text message. It is strict: no leading zeros, ids
+ * only where they mean something, and data of the shape that the type requires (an event: an array
+ * that begins with its name). *ret borrows from `text`, which need not be checked for UTF-8 before.
  */
 int agx_sio_decode(struct agx_str text, const struct agx_sio_limits *limits,
                    struct agx_sio_packet *ret, struct agx_error **err) AGX_MUST_CHECK;
 
-/* Appends the text of `p`, whose data the caller has made. An empty nsp stands for "/". */
+/* Appends the text of `p`; the caller has encoded its data. An empty nsp stands for "/". */
 int agx_sio_encode(struct agx_buf *out, const struct agx_sio_packet *p) AGX_MUST_CHECK;
 
 /*
- * The one packet that passes all day, and so has its own path without a JSON parser: an event in
+ * Nearly all packets have this form, so they have a fast path without a JSON parser: an event in
  * namespace "/" without an ack id, whose only argument is one attachment.
  *
  *     51-["<name>",{"_placeholder":true,"num":0}]
@@ -74,8 +74,8 @@ int agx_sio_encode(struct agx_buf *out, const struct agx_sio_packet *p) AGX_MUST
 int agx_sio_encode_binary_event(struct agx_buf *out, struct agx_str name) AGX_MUST_CHECK;
 
 /*
- * True when `text` (valid UTF-8) has exactly that form and a name without escapes, which is then in
- * *ret_name. False tells nothing: ask agx_sio_decode().
+ * True if `text` (valid UTF-8) has exactly that form and a name without escapes; *ret_name is that
+ * name. False says nothing about the packet: use agx_sio_decode().
  */
 bool agx_sio_decode_binary_event(struct agx_str text, struct agx_str *ret_name);
 

@@ -8,16 +8,16 @@
  * Invariants:
  *  (1) while waiting, `message` has views of `header` and `name` only, never of the caller's bytes,
  *      because those are gone when the attachments come;
- *  (2) attachments are copied to `bytes`, all but the last: that one arrives in the same call in
- *      which the message is yielded, so that one attachment (every event of ours) costs no copy;
- *  (3) memory is kept for the next message, unless it was an unusually large one.
+ *  (2) attachments are copied to `bytes`, except the last one: it arrives in the call that yields
+ *      the message, so a single attachment (all our events have one) costs no copy;
+ *  (3) memory is kept for the next message, unless the last one was unusually large.
  */
 #include "codec/sio_assembler.h"
 
 #include "base/banned.h"
 #include "codec/json_text.h"
 
-/* Memory that an idle session may keep for its next message, in each buffer. */
+/* Bytes that each buffer of an idle session may keep for the next message. */
 enum { KEEP_MAX = 64 << 10 };
 
 void agx_sio_assembler_init(struct agx_sio_assembler *a, const struct agx_sio_limits *limits)
@@ -51,7 +51,7 @@ static void reuse(struct agx_buf *b)
         agx_buf_clear(b);
 }
 
-/* Back to empty; what the last message borrowed is void. */
+/* Back to empty; views of the last message are invalid afterwards. */
 static void reset(struct agx_sio_assembler *a)
 {
     a->waiting = false;
@@ -81,8 +81,8 @@ static int reserve_attachments(struct agx_sio_assembler *a, size_t n, struct agx
 }
 
 /*
- * True when the scanner, which has just taken the '{' of an object, stands before the rest of
- * {"_placeholder":true,"num":N} in either order of the members.
+ * The scanner has just taken the '{' of an object. True if the rest of
+ * {"_placeholder":true,"num":N} follows, its members in either order.
  */
 static bool read_placeholder(struct agx_json_scan *s, uint64_t *ret_num)
 {
@@ -112,13 +112,13 @@ static int place(struct agx_sio_assembler *a, uint64_t num, struct agx_error **e
                              "Socket.IO placeholder %llu, but only %zu attachments",
                              (unsigned long long)num, a->message.packet.attachments);
     if (a->attachments[num].placed)
-        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Socket.IO placeholder %llu stands twice",
+        return agx_error_set(err, AGX_INVALID_ARGUMENT, "Socket.IO placeholder %llu appears twice",
                              (unsigned long long)num);
     a->attachments[num].placed = true;
     return 0;
 }
 
-/* Finds the placeholders wherever they are nested: each attachment must have one. */
+/* Finds the placeholders at any depth; each attachment must have one. */
 static int place_all(struct agx_sio_assembler *a, struct agx_error **err)
 {
     struct agx_json_token t = { .kind = AGX_JSON_NULL };
@@ -169,7 +169,7 @@ static int read_name(struct agx_sio_assembler *a, struct agx_error **err)
     return r;
 }
 
-/* The only argument, where that is one attachment. */
+/* The only argument, if that is one attachment. */
 static const struct agx_sio_attachment *find_sole(const struct agx_sio_message *m)
 {
     struct agx_sio_arg first, second;
@@ -182,7 +182,7 @@ static const struct agx_sio_attachment *find_sole(const struct agx_sio_message *
                                                                               : NULL;
 }
 
-/* Any packet's text, by the strict general path. `text` stays where it is. */
+/* Reads any packet's text, by the strict general path. `text` is not copied. */
 static int read_header(struct agx_sio_assembler *a, struct agx_str text, struct agx_error **err)
 {
     struct agx_sio_packet *p = &a->message.packet;
@@ -199,7 +199,7 @@ static int read_header(struct agx_sio_assembler *a, struct agx_str text, struct 
     return r;
 }
 
-/* The common binary event, without a parser. False: it is not one, or a limit forbids it. */
+/* Reads the common binary event, without a parser. False: another form, or over a limit. */
 static bool read_common_header(struct agx_sio_assembler *a, struct agx_str text)
 {
     struct agx_sio_message *m = &a->message;
@@ -222,7 +222,7 @@ static int feed_text(struct agx_sio_assembler *a, struct agx_str text, struct ag
 
     if (a->waiting)
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
-                             "Socket.IO packet where attachment %zu of %zu belongs", a->got + 1,
+                             "got a Socket.IO packet, expected attachment %zu of %zu", a->got + 1,
                              a->message.packet.attachments);
     reset(a);
     if (text.len > 0 &&
@@ -243,7 +243,7 @@ static int feed_text(struct agx_sio_assembler *a, struct agx_str text, struct ag
     return r;
 }
 
-/* All are here: gives the copied ones their place in `bytes`, which moves no more. */
+/* All attachments are here: sets the views of the copied ones. `bytes` does not move any more. */
 static void find_bytes(struct agx_sio_assembler *a)
 {
     struct agx_str rest = agx_buf_peek(&a->bytes);

@@ -2,8 +2,8 @@
  * sio_assembler.h: joins a Socket.IO packet and the binary packets that follow it.
  *
  * One assembler serves one direction of one session: feed it the Engine.IO message packets in the
- * order in which they came. A header and its attachments must be adjacent; whatever breaks that
- * rule is an error, after which the session is to be closed.
+ * order in which they came. A header and its attachments must be adjacent. Any other order is an
+ * error, after which the session must be closed.
  */
 #ifndef AGX_CODEC_SIO_ASSEMBLER_H
 #define AGX_CODEC_SIO_ASSEMBLER_H
@@ -21,15 +21,15 @@ struct agx_sio_message {
     struct agx_sio_packet packet;
     struct agx_str name; /* an event's, without escapes; a number's digits; else empty */
     const struct agx_sio_attachment *attachments; /* packet.attachments of them */
-    /* The only argument where that is one attachment (every event of ours is so), or NULL. */
+    /* The only argument if that is one attachment (as in all our events), or NULL. */
     const struct agx_sio_attachment *sole;
 };
 
 struct agx_sio_assembler {
     struct agx_sio_limits limits;
     bool waiting;                   /* for attachments of `message` */
-    size_t got;                     /* attachments that are here */
-    struct agx_sio_message message; /* the one that is being joined */
+    size_t got;                     /* received attachments */
+    struct agx_sio_message message; /* the message under construction */
     struct agx_buf header, name, bytes;
     struct agx_sio_attachment *attachments;
     size_t attachments_cap;
@@ -39,7 +39,7 @@ void agx_sio_assembler_init(struct agx_sio_assembler *a, const struct agx_sio_li
 
 /*
  * `p` is a message packet that agx_eio_decode_*() made. 1: *ret is complete; it is valid until the
- * next call and as long as the bytes of `p` are. 0: attachments are still to come. Negative:
+ * next call and while the bytes of `p` are. 0: attachments are still to come. Negative:
  * malformed, out of order or over a limit; the assembler is empty then.
  */
 int agx_sio_assembler_feed(struct agx_sio_assembler *a, const struct agx_eio_packet *p,
@@ -49,11 +49,11 @@ void agx_sio_assembler_done(struct agx_sio_assembler *a);
 
 /* One argument of an event or acknowledgement. */
 struct agx_sio_arg {
-    struct agx_str json; /* as it stands in the packet; placeholders inside it are left alone */
-    const struct agx_sio_attachment *attachment; /* that it stands for as a whole, or NULL */
+    struct agx_str json; /* as in the packet; placeholders inside it are unchanged */
+    const struct agx_sio_attachment *attachment; /* if the whole argument is one, or NULL */
 };
 
-/* Walks over the arguments (an event's name is none) of a complete message. */
+/* Walks over the arguments of a complete message; an event's name is not one. */
 struct agx_sio_args {
     const struct agx_sio_message *message;
     struct agx_json_scan scan;

@@ -36,28 +36,28 @@ static const struct {
     unsigned types;
     const char *bad;
 } fields[F_COUNT] = {
-    [F_TYPE] = { AGX_STR("type"), TEXT, "'type' is no text" },
-    [F_ID] = { AGX_STR("id"), UINT, "'id' is no unsigned integer" },
-    [F_KIND] = { AGX_STR("kind"), TEXT, "'kind' is no text" },
-    [F_FLAGS] = { AGX_STR("flags"), UINT, "'flags' is no unsigned integer" },
-    [F_MAX] = { AGX_STR("max"), UINT, "'max' is no unsigned integer" },
+    [F_TYPE] = { AGX_STR("type"), TEXT, "'type' is not text" },
+    [F_ID] = { AGX_STR("id"), UINT, "'id' is not an unsigned integer" },
+    [F_KIND] = { AGX_STR("kind"), TEXT, "'kind' is not text" },
+    [F_FLAGS] = { AGX_STR("flags"), UINT, "'flags' is not an unsigned integer" },
+    [F_MAX] = { AGX_STR("max"), UINT, "'max' is not an unsigned integer" },
     [F_CALLABLE_PAYLOAD] = { AGX_STR("callable_payload"), TEXT | BIT(AGX_MP_BIN),
                              "'callable_payload' is neither bytes nor text" },
-    [F_TARGET] = { AGX_STR("target"), TEXT, "'target' is no text" },
-    [F_DISPLAY_NAME] = { AGX_STR("display_name"), TEXT, "'display_name' is no text" },
-    [F_SHAPE] = { AGX_STR("shape"), TEXT, "'shape' is no text" },
-    [F_CALL_ID] = { AGX_STR("call_id"), TEXT, "'call_id' is no text" },
+    [F_TARGET] = { AGX_STR("target"), TEXT, "'target' is not text" },
+    [F_DISPLAY_NAME] = { AGX_STR("display_name"), TEXT, "'display_name' is not text" },
+    [F_SHAPE] = { AGX_STR("shape"), TEXT, "'shape' is not text" },
+    [F_CALL_ID] = { AGX_STR("call_id"), TEXT, "'call_id' is not text" },
     [F_TIMEOUT_MS] = { AGX_STR("timeout_ms"), UINT | BIT(AGX_MP_NIL),
-                       "'timeout_ms' is no unsigned integer" },
-    [F_ARGS] = { AGX_STR("args"), BIT(AGX_MP_ARRAY) | BIT(AGX_MP_NIL), "'args' is no array" },
-    [F_KWARGS] = { AGX_STR("kwargs"), BIT(AGX_MP_MAP) | BIT(AGX_MP_NIL), "'kwargs' is no map" },
+                       "'timeout_ms' is not an unsigned integer" },
+    [F_ARGS] = { AGX_STR("args"), BIT(AGX_MP_ARRAY) | BIT(AGX_MP_NIL), "'args' is not an array" },
+    [F_KWARGS] = { AGX_STR("kwargs"), BIT(AGX_MP_MAP) | BIT(AGX_MP_NIL), "'kwargs' is not a map" },
     [F_ITEM] = { AGX_STR("item"), ANY, NULL },
-    [F_N] = { AGX_STR("n"), UINT, "'n' is no unsigned integer" },
-    [F_BYTES] = { AGX_STR("bytes"), UINT, "'bytes' is no unsigned integer" },
-    [F_GRACE_MS] = { AGX_STR("grace_ms"), UINT, "'grace_ms' is no unsigned integer" },
+    [F_N] = { AGX_STR("n"), UINT, "'n' is not an unsigned integer" },
+    [F_BYTES] = { AGX_STR("bytes"), UINT, "'bytes' is not an unsigned integer" },
+    [F_GRACE_MS] = { AGX_STR("grace_ms"), UINT, "'grace_ms' is not an unsigned integer" },
 };
 
-/* From where the last field was found: servers and clients send theirs in the table's order. */
+/* Searches from where the last field was found: peers send fields in the table's order. */
 static enum field find_field(struct agx_str name, unsigned from)
 {
     for (unsigned k = 0, i = from; k < F_COUNT; k++, i++) {
@@ -135,7 +135,7 @@ static void store_number(struct agx_worker_frame *f, enum field field, uint64_t 
     }
 }
 
-/* A value that is kept as it is. */
+/* A value that is stored undecoded. */
 static void store_raw(struct agx_worker_frame *f, enum field field, const struct agx_mp_token *t,
                       struct agx_str raw)
 {
@@ -179,7 +179,7 @@ static int read_value(struct agx_mp_reader *r, enum field field, struct agx_work
     return 0;
 }
 
-/* `seen` has a bit for each field that came. */
+/* `seen` has a bit for each received field. */
 static void check_call(struct agx_worker_frame *f, unsigned seen)
 {
     if (f->type != AGX_WF_CALL)

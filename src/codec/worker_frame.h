@@ -1,6 +1,6 @@
 /*
- * worker_frame.h: what agentix-server says to a worker, taken apart in one pass, for workers of
- * every language. The values of the client (args, kwargs, item) stay raw msgpack.
+ * worker_frame.h: parses the frames from agentix-server to a worker in one pass, for workers of
+ * every language. The client's values (args, kwargs, item) stay raw msgpack.
  * docs/design/runtime-protocol.md, section 4.
  */
 #ifndef AGX_CODEC_WORKER_FRAME_H
@@ -24,10 +24,10 @@ enum agx_worker_frame_type {
 struct agx_worker_frame {
     enum agx_worker_frame_type type;
     uint64_t id;     /* the server counts from 1 */
-    const char *bad; /* why this frame cannot be obeyed, or NULL; id may be known all the same */
+    const char *bad; /* why this frame cannot be executed, or NULL; id may be known even then */
 
     /* call */
-    enum agx_remote_kind kind, shape; /* without a `shape` it is the kind */
+    enum agx_remote_kind kind, shape; /* the kind, if the frame has no `shape` */
     unsigned flags;                   /* AGX_RECV_* */
     uint64_t max;
     struct agx_str callable;     /* the payload's bytes, or the text of the target */
@@ -45,8 +45,8 @@ struct agx_worker_frame {
 };
 
 /*
- * -AGX_INVALID_ARGUMENT or -AGX_RESOURCE_EXHAUSTED: this is no msgpack map; *ret has what was read
- * before the fault. A map whose fields make no sense succeeds, with `bad` set.
+ * -AGX_INVALID_ARGUMENT or -AGX_RESOURCE_EXHAUSTED: the frame is not a msgpack map; *ret has the
+ * fields before the fault. A map with invalid fields succeeds, with `bad` set.
  */
 int agx_worker_frame_parse(struct agx_str frame, struct agx_worker_frame *ret,
                            struct agx_error **err) AGX_MUST_CHECK;

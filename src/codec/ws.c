@@ -18,9 +18,8 @@ enum {
     OP_CONTINUATION = 0,
     FIRST_ROOM = 64 << 10, /* least room for a message that comes in pieces: a usual socket read */
     KEEP_ROOM = 64 << 10,  /* kept between messages in any case */
-    KEEP_MOST =
-        2 << 20, /* kept while large messages follow each other: new pages cost more than copying */
-    KEEP_RUN = 16, /* so many small ones in a row, and it is given back */
+    KEEP_MOST = 2 << 20,   /* kept between large messages: new pages cost more than copying */
+    KEEP_RUN = 16,         /* `body` is freed after so many small messages in a row */
 };
 
 void agx_ws_init(struct agx_ws *ws, enum agx_ws_role role, size_t message_max)
@@ -84,7 +83,7 @@ void agx_ws_mask(uint8_t *data, size_t len, const uint8_t key[AGX_WS_KEY_SIZE], 
     mask_words(data, len, k);
 }
 
-/* Unmasks the next `len` payload bytes of the frame, in place, and counts them. */
+/* Unmasks the next `len` payload bytes of the frame in place, and counts them. */
 static void unmask_next(struct agx_ws *ws, uint8_t *data, size_t len)
 {
     ws->left -= len;
@@ -94,7 +93,7 @@ static void unmask_next(struct agx_ws *ws, uint8_t *data, size_t len)
     turn_key(ws->key, len);
 }
 
-/* Size of the header by what is known of it: 2 until its second byte has come. */
+/* Size of the header as far as known: 2 until its second byte has come. */
 static size_t header_size(const struct agx_ws *ws)
 {
     unsigned n;
@@ -175,7 +174,7 @@ static int header_complete(struct agx_ws *ws, struct agx_error **err)
     return ws_fail(ws, AGX_WS_PROTOCOL_ERROR, err, "an opcode is reserved");
 }
 
-/* True when the header is complete. */
+/* Reads header bytes. True when the header is complete. */
 static bool fill_header(struct agx_ws *ws, uint8_t **data, size_t *len)
 {
     for (;;) {
@@ -221,7 +220,7 @@ static int end_control(struct agx_ws *ws, struct agx_ws_event *ret, struct agx_e
     return 1;
 }
 
-/* The last byte of a data frame has come. `view`: the message, where it is not in `body`. */
+/* The last byte of a data frame has come. `view`: the message, if it is not in `body`. */
 static int end_data(struct agx_ws *ws, struct agx_str view, struct agx_ws_event *ret,
                     struct agx_error **err)
 {
@@ -288,7 +287,7 @@ int agx_ws_read(struct agx_ws *ws, uint8_t **data, size_t *len, struct agx_ws_ev
         return ws_fail(ws, ws->fault, err, "the connection has failed before");
     if (ws->ended)
         *len = 0;
-    /* agx_ws_filled may have completed a frame, so a frame without missing bytes goes on too. */
+    /* agx_ws_filled may have completed a frame, so a frame without missing bytes is handled too. */
     while (*len > 0 || (ws->in_frame && ws->left == 0)) {
         int r = 0;
 
@@ -315,7 +314,7 @@ void agx_ws_want(struct agx_ws *ws, uint8_t **ret_room, size_t *ret_len)
     *ret_len = 0;
     if (!ws->in_frame || ws->left == 0 || ws->opcode >= AGX_WS_CLOSE || ws->delivered || ws->ended)
         return;
-    /* What is allocated is filled first, then doubled: invariant 4. */
+    /* Fills the allocated memory first, then doubles it: invariant 4. */
     n = ws->body.cap - ws->body.len;
     if (n < FIRST_ROOM / 2)
         n = AGX_MAX(ws->body.len, (size_t)FIRST_ROOM);
@@ -372,7 +371,7 @@ int agx_ws_append(struct agx_buf *out, enum agx_ws_kind kind, struct agx_str pay
     return 0;
 }
 
-/* The longest prefix of at most `max` bytes that does not cut a character. */
+/* The longest prefix of at most `max` bytes that does not split a character. */
 static size_t cut_text(struct agx_str s, size_t max)
 {
     size_t n = AGX_MIN(s.len, max);

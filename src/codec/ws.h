@@ -14,10 +14,10 @@
  * it. Memory follows the bytes that came, never the length that a header announces.
  *
  * Sending. Frames are appended to the caller's buffer, so that many leave with one system call. We
- * never fragment, and offer no extension.
+ * never fragment, and offer no extensions.
  *
- * Own code instead of wslay, because that masks byte by byte, keeps a message in chunks of its own,
- * and would be one more library in the client extension.
+ * We do not use wslay, because it masks byte by byte, keeps a message in its own chunks, and would
+ * be one more library in the client extension.
  */
 #ifndef AGX_CODEC_WS_H
 #define AGX_CODEC_WS_H
@@ -59,7 +59,7 @@ enum {
 struct agx_ws_event {
     enum agx_ws_kind kind;
     struct agx_str data; /* message or payload; of a close the reason. Valid until the next call */
-    unsigned code;       /* of a close: what the peer gave, or AGX_WS_NO_CODE */
+    unsigned code;       /* of a close: the peer's code, or AGX_WS_NO_CODE */
 };
 
 struct agx_ws {
@@ -67,17 +67,17 @@ struct agx_ws {
     enum agx_ws_close_code fault; /* after an error: the code to close with */
     size_t max;                   /* bytes of one message */
     uint8_t header[AGX_WS_HEADER_MAX];
-    uint8_t header_len; /* bytes of it that have come */
-    uint8_t opcode;     /* of the frame under way */
-    uint8_t message;    /* kind of the message under way, 0: none */
+    uint8_t header_len; /* received bytes of it */
+    uint8_t opcode;     /* of the current frame */
+    uint8_t message;    /* kind of the current message, 0: none */
     bool fin, in_frame; /* in_frame: the header is complete, `left` bytes of payload follow */
-    bool delivered;     /* `body` was handed out: it is emptied at the next call */
+    bool delivered;     /* `body` was handed out; the next call empties it */
     bool ended;         /* closed or failed: nothing more is read */
     uint8_t control_len;
-    uint8_t small_run;            /* messages since the last large one: when to give `body` back */
-    uint8_t key[AGX_WS_KEY_SIZE]; /* turned so that key[0] is for the next byte */
+    uint8_t small_run;            /* messages since the last large one; see KEEP_RUN in ws.c */
+    uint8_t key[AGX_WS_KEY_SIZE]; /* rotated so that key[0] is for the next byte */
     uint64_t left;
-    struct agx_buf body; /* of the message under way, as far as it is not a view */
+    struct agx_buf body; /* the current message, unless it is a view */
     uint8_t control[AGX_WS_CONTROL_MAX];
 };
 
@@ -87,8 +87,8 @@ void agx_ws_done(struct agx_ws *ws);
 
 /*
  * Takes bytes from *data (which it may change) and moves *data and *len past them. 1: *ret_event is
- * set, call again; 0: all bytes are used up; after the peer's close, bytes are dropped. Negative:
- * the connection must be closed with ws->fault, and every further call fails the same way.
+ * set, call again. 0: all bytes are used up; bytes after the peer's close are dropped. Negative:
+ * close the connection with ws->fault; every further call fails in the same way.
  */
 int agx_ws_read(struct agx_ws *ws, uint8_t **data, size_t *len, struct agx_ws_event *ret_event,
                 struct agx_error **err) AGX_MUST_CHECK;
@@ -106,8 +106,7 @@ void agx_ws_filled(struct agx_ws *ws, size_t n);
 size_t agx_ws_header(uint8_t out[AGX_WS_HEADER_MAX], enum agx_ws_kind kind, uint64_t len,
                      const uint8_t *key);
 
-/* XORs `data` with the key; its own inverse. `offset`: how many bytes of the payload came before.
- */
+/* XORs `data` with the key; its own inverse. `offset`: number of payload bytes before `data`. */
 void agx_ws_mask(uint8_t *data, size_t len, const uint8_t key[AGX_WS_KEY_SIZE], size_t offset);
 
 /* Appends one whole frame. A control payload must have at most AGX_WS_CONTROL_MAX bytes. */

@@ -7,10 +7,10 @@
 
 enum { KEY_LEN = 24 }; /* base64 of AGX_WS_NONCE_SIZE bytes */
 
-/* Fixed by the RFC. */
+/* The RFC prescribes it. */
 static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/* Base64 into a buffer of exactly the right size: cannot fail. */
+/* Base64 into a buffer of exactly the right size, so it cannot fail. */
 static void encode_fixed(char *out, size_t out_len, struct agx_str bytes)
 {
     struct agx_buf b = { .data = (uint8_t *)out, .cap = out_len, .max = out_len };

@@ -22,7 +22,7 @@ int agx_ws_write_answer(struct agx_buf *out, struct agx_str key) AGX_MUST_CHECK;
 int agx_ws_write_upgrade(struct agx_buf *out,
                          const uint8_t nonce[AGX_WS_NONCE_SIZE]) AGX_MUST_CHECK;
 
-/* Client: does this answer accept the upgrade that was asked for with `nonce`? */
+/* Client: does this response accept the upgrade that was requested with `nonce`? */
 int agx_ws_check_answer(const struct agx_http_head *answer, const uint8_t nonce[AGX_WS_NONCE_SIZE],
                         struct agx_error **err) AGX_MUST_CHECK;
 

@@ -39,7 +39,7 @@ TEST(open_packet_that_is_wrong_is_invalid_and_names_the_member)
         const char *text, *words;
     } bad[] = {
         { "", "malformed" },
-        { "[]", "no object" },
+        { "[]", "not an object" },
         { "{}", "lacks 'sid'" },
         { "{\"sid\":\"a\"" REST "x", "malformed" },
         { "{\"sid\":\"\"" REST, "'sid'" },

@@ -100,11 +100,11 @@ TEST(other_protocols_versions_and_kinds_are_refused_by_name)
     struct agx_init_msg m;
 
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_init_decode(AGX_STR("GET / HTTP/1.1"), &m, &one));
-    ASSERT_MESSAGE(one, "no such protocol");
+    ASSERT_MESSAGE(one, "unknown protocol");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_init_decode(AGX_STR("AX\x02\x0a"), &m, &two));
-    ASSERT_MESSAGE(two, "another version");
+    ASSERT_MESSAGE(two, "unsupported protocol version");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_init_decode(AGX_STR("AX\x01\x30"), &m, &three));
-    ASSERT_MESSAGE(three, "no such kind");
+    ASSERT_MESSAGE(three, "unknown kind");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_init_decode(AGX_STR("AX\x01\xff"), &m, NULL));
     ASSERT_OK(agx_init_decode(AGX_STR("AX\x01\x09\x01\x00\x00\x00\x00\x00\x00\x00"), &m, NULL));
 }

@@ -124,9 +124,9 @@ TEST(packets_of_other_kinds_are_no_plans_and_no_reports)
     struct agx_plan p;
 
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_plan_decode(AGX_STR("AX\x01\x03"), &p, &one));
-    ASSERT_MESSAGE(one, "no plan");
+    ASSERT_MESSAGE(one, "not a plan");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_plan_report_decode(AGX_STR("AX\x01\x80"), &r, &two));
-    ASSERT_MESSAGE(two, "no such report");
+    ASSERT_MESSAGE(two, "unknown report");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_plan_report_decode(AGX_STR("AX\x01\x00"), &r, NULL));
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_plan_report_decode(AGX_STR("GO"), &r, NULL));
 }

@@ -165,8 +165,8 @@ TEST(ndarray_with_a_bad_header_or_size_is_refused)
     check_bad(AGX_STR("<i4|18446744073709551616\0"), "ndarray: malformed shape");
     check_bad(AGX_STR("<i4|2\0"
                       "1234"),
-              "ndarray: 4 bytes where dtype and shape ask for 8");
-    check_bad(AGX_STR("<i4|\0"), "ndarray: 0 bytes where dtype and shape ask for 4");
+              "ndarray: got 4 bytes, dtype and shape require 8");
+    check_bad(AGX_STR("<i4|\0"), "ndarray: got 0 bytes, dtype and shape require 4");
     check_bad(AGX_STR("<i4|4611686018427387904,4\0"), "ndarray: the shape is larger than memory");
     check_bad(AGX_STR("<i4|0,4611686018427387904,4\0"), "ndarray: the shape is larger than memory");
 }
@@ -199,7 +199,7 @@ TEST(write_ndarray_of_a_bad_array_writes_nothing)
     ASSERT_MESSAGE(dtype, "unsupported dtype '|O'");
     a.dtype = AGX_STR("<i4");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_mp_write_ndarray(&w, &a, &size));
-    ASSERT_MESSAGE(size, "8 bytes where dtype and shape ask for 4");
+    ASSERT_MESSAGE(size, "got 8 bytes, dtype and shape require 4");
     a.ndim = AGX_MP_NDIM_MAX + 1;
     ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_mp_write_ndarray(&w, &a, &dims));
     ASSERT_MESSAGE(dims, "65 dimensions, the limit is 64");

@@ -239,7 +239,7 @@ TEST(skip_of_malformed_input_names_offset_and_reason)
         const char *words;
     } cases[] = {
         { AGX_STR(""), "msgpack: at offset 0: the input ends where a value should begin" },
-        { AGX_STR("\xc1"), "at offset 0: byte 0xc1 begins no value" },
+        { AGX_STR("\xc1"), "at offset 0: byte 0xc1 does not begin a value" },
         { AGX_STR("\x92\x01"), "array of 2 elements in 1 bytes" },
         { AGX_STR("\x91\xc1"), "at offset 1: byte 0xc1" },
         { AGX_STR("\x92\x91\x01"), "at offset 3: the input ends where a value should begin" },

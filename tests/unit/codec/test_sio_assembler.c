@@ -195,7 +195,7 @@ TEST(packets_out_of_order_are_invalid_and_leave_the_assembler_empty)
     ASSERT_INT(0, feed_text(&a, header, &m, NULL));
     ASSERT_INT(0, feed_bytes(&a, AGX_STR("abc"), &m, NULL));
     ASSERT_CODE(AGX_INVALID_ARGUMENT, feed_text(&a, header, &m, &err2));
-    ASSERT_MESSAGE(err2, "where attachment 2 of 2 belongs");
+    ASSERT_MESSAGE(err2, "expected attachment 2 of 2");
     ASSERT_CODE(AGX_INVALID_ARGUMENT, feed_bytes(&a, AGX_STR("abc"), &m, NULL));
     ASSERT_INT(1, feed_text(&a, "2[\"e\"]", &m, NULL));
 }

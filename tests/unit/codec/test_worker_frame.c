@@ -80,7 +80,7 @@ TEST(call_that_makes_no_sense_says_why_and_still_has_its_id)
     ASSERT_OK(agx_worker_frame_parse(AGX_STR("\x82\xa4type\xa6"
                                              "cancel\xa2id\xa1x"),
                                      &f, NULL));
-    ASSERT_STR(AGX_STR("'id' is no unsigned integer"), agx_str_from(f.bad));
+    ASSERT_STR(AGX_STR("'id' is not an unsigned integer"), agx_str_from(f.bad));
     ASSERT_OK(agx_worker_frame_parse(AGX_STR("\x83\xa4type\xa4"
                                              "call\xa2id\x05\xa6target\xa1x"),
                                      &f, NULL));

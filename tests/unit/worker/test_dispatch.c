@@ -256,7 +256,7 @@ TEST(dispatch_call_that_is_malformed_is_refused_alone)
                    AGX_STR(UNARY "\xa4"
                                  "args\x01")));
     ASSERT_TRUE(sent_has(&f, AGX_STR("BadRequest")));
-    ASSERT_TRUE(sent_has(&f, AGX_STR("'args' is no array")));
+    ASSERT_TRUE(sent_has(&f, AGX_STR("'args' is not an array")));
     ASSERT_OK(feed(&f, AGX_LANE_LOOP, "call", 2, 2, AGX_STR(UNARY)));
     ASSERT_UINT(1, f.n_started);
     run(&f, 0, AGX_FN_UNARY, run_nothing);
