@@ -1,8 +1,8 @@
 /*
- * exec.c: the records of commands, and starting one.
+ * exec.c: the records of commands, and starting commands.
  *
- * A record is found by its id in a hash table; it stays until the daemon has stored the end. When
- * all are in use a start is refused, and no record is lost.
+ * A hash table finds a record by its id. A record stays until the daemon has stored the command's
+ * end. If all records are in use, a start is refused, and no record is lost.
  */
 #include "init/pid1.h"
 
@@ -17,8 +17,8 @@
 #include "base/banned.h"
 
 enum {
-    /* Logs that init keeps itself are in the sandbox's memory, until they are forgotten: enough for
-     * the time that a daemon takes to restart, but not for very many commands at once. */
+    /* Logs that init keeps itself take memory of the sandbox until FORGET. The limits allow for a
+     * restart of the daemon, but not for very many commands at once. */
     KEPT_HEAD = 64 << 10,
     KEPT_TAIL = 512 << 10,
     KEPT_RUNS = 256,
@@ -38,8 +38,8 @@ void agx_pid1_execs_init(struct agx_pid1 *p, unsigned max)
     p->cmds_max = max;
     memset(p->buckets, 0xff, sizeof(p->buckets));
     p->owing_head = p->owing_tail = PID1_NONE;
-    /* Records enter these lists only after their first use: touching them all would take a megabyte
-     * of every sandbox, and half a millisecond of its start. */
+    /* Records enter these lists only after their first use: touching all of them would cost every
+     * sandbox a megabyte, and half a millisecond of its start. */
     p->exec_free = p->job_free = PID1_NONE;
     for (unsigned i = 0; i < PID1_LEFTOVERS_MAX; i++)
         p->leftovers[i] = -1;
@@ -155,7 +155,7 @@ void agx_pid1_run_release(struct agx_pid1 *p, struct agx_pid1_run *j)
     p->n_jobs--;
 }
 
-/* The new process's ends; closed here once it has them. */
+/* The new process's ends; init closes its copies after the fork. */
 struct ends {
     int in, out, err, report;
 };
@@ -170,7 +170,7 @@ static void close_ends(struct ends *e)
     agx_closep(&e->report);
 }
 
-/* A pipe whose end `ours` is non-blocking. `to_child`: the new process reads. */
+/* A pipe; the end `ours` is non-blocking. `to_child`: the new process reads the other end. */
 static bool make_pipe(int *ours, int *theirs, bool to_child)
 {
     int fds[2];
@@ -210,7 +210,7 @@ static bool make_pipes(struct agx_pid1 *p, struct agx_pid1_run *j, const struct 
     return e->in >= 0;
 }
 
-/* The logs: descriptors of the daemon, or where none can be passed, in memory. */
+/* The logs: descriptors of the daemon, or in memory if the channel cannot pass descriptors. */
 static bool set_log(struct agx_pid1 *p, struct agx_log_pump_stream *s, int *fds)
 {
     s->paced = p->channel.stdio;
@@ -343,7 +343,7 @@ bool agx_pid1_exec_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *
         return true;
     }
     if (moving)
-        agx_log_pump_finish(&j->log_pump); /* the job is released when the log pump has ended */
+        agx_log_pump_finish(&j->log_pump); /* the end of the log pump releases the run */
     else
         agx_pid1_run_release(p, j);
     return exec_refuse(ret_code, ret_text, AGX_RESOURCE_EXHAUSTED, "%s for the command: %s", what,

@@ -25,7 +25,7 @@ struct agx_pid1;
  *                +-> REFUSING -> REFUSED -> FREE
  *
  * ENDING: its first process is reaped, others are left. FLUSHING: none is left, but the logs are
- * not complete. REFUSING: the same for a process that did not become the command.
+ * not complete. REFUSING: both of these for a process that did not become the command.
  */
 enum agx_pid1_exec_state {
     EXEC_FREE,
@@ -38,7 +38,7 @@ enum agx_pid1_exec_state {
     EXEC_REFUSED,
 };
 
-/* Messages that are due to the daemon; sent in this order. */
+/* Messages that init owes the daemon; sent in this order. */
 #define EXEC_OWES_STARTED 1u
 #define EXEC_OWES_REFUSED 2u
 #define EXEC_OWES_TAKEN 4u
@@ -46,18 +46,18 @@ enum agx_pid1_exec_state {
 #define EXEC_OWES_EXITED 16u
 #define EXEC_OWES_GONE 32u
 
-/* A command, until it is forgotten. */
+/* The record of a command, until FORGET. */
 struct agx_pid1_exec {
     char id[AGX_INIT_ID_MAX + 1];
     uint8_t id_len;
     uint8_t state; /* enum agx_pid1_exec_state */
     uint8_t owes;
-    bool queued;        /* in the queue of those with due messages */
-    bool forget;        /* when no message is due any more */
+    bool queued;        /* in the queue of commands that owe messages */
+    bool forget;        /* to be forgotten when it owes no message */
     uint16_t run;       /* or PID1_NONE */
-    uint16_t hash_next; /* the next in its bucket or in the free list */
+    uint16_t hash_next; /* the next record in its bucket or in the free list */
     uint16_t owing_next;
-    uint32_t epoch; /* of the connection that asked for it: others get no news */
+    uint32_t epoch; /* of the connection that requested it: others get no news */
     uint32_t taken_code;
     int32_t exit_code;
     uint32_t signo;
@@ -71,15 +71,15 @@ struct agx_pid1_run {
     uint16_t next_free;
     bool reaped, tty;
     pid_t pid; /* also its session and process group */
-    int in_fd; /* our end of its input; for a terminal, a duplicate of out_fd */
+    int in_fd; /* init's end of its input; for a terminal, a duplicate of out_fd */
     int out_fd, err_fd;
-    int report_fd;       /* -1: it has become the command, or reported why not */
+    int report_fd;       /* -1: it has become the command, or has reported why not */
     uint64_t kill_at_ms; /* when SIGTERM becomes SIGKILL; 0: no kill requested */
     struct agx_log_pump log_pump;
     struct agx_spawn_report report;
     size_t input_at, input_len; /* in `inputs` of agx_pid1: unread bytes */
     bool input_eof, input_watched;
-    /* Where init keeps the logs: how much of them was sent to the daemon. */
+    /* If init keeps the logs: how much of them was sent to the daemon. */
     uint64_t sent[AGX_LOG_PUMP_STREAMS];
     bool sent_eof[AGX_LOG_PUMP_STREAMS];
 };
@@ -87,7 +87,7 @@ struct agx_pid1_run {
 /* exec.c */
 void agx_pid1_execs_init(struct agx_pid1 *p, unsigned max);
 struct agx_pid1_exec *agx_pid1_exec_find(struct agx_pid1 *p, struct agx_str id);
-/* False: a code, with the reason in `ret_text`; nothing was started and nothing is remembered. */
+/* False: *ret_code and the reason in `ret_text`; nothing was started and nothing is remembered. */
 bool agx_pid1_exec_start(struct agx_pid1 *p, const struct agx_init_msg *m, int *fds, size_t n_fds,
                          uint32_t *ret_code, char ret_text[AGX_INIT_TEXT_MAX]);
 void agx_pid1_exec_reported(struct agx_pid1 *p, struct agx_pid1_run *j);
@@ -112,7 +112,7 @@ void agx_pid1_exec_input(struct agx_pid1 *p, struct agx_pid1_exec *c, const stru
 void agx_pid1_exec_feed(struct agx_pid1 *p, struct agx_pid1_run *j);
 void agx_pid1_exec_resize(struct agx_pid1 *p, struct agx_pid1_exec *c, uint32_t rows,
                           uint32_t cols);
-/* Where init keeps the logs: sends the next piece that the daemon lacks. */
+/* If init keeps the logs: sends the next piece that the daemon lacks. */
 enum agx_push agx_pid1_exec_push(struct agx_pid1 *p, struct agx_pid1_exec *c);
 void agx_pid1_exec_close_input(struct agx_pid1 *p, struct agx_pid1_run *j);
 void agx_leftover_keep(struct agx_pid1 *p, int fd);

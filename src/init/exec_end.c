@@ -1,9 +1,9 @@
 /*
  * exec_end.c: how commands end.
  *
- * A command is over when no process of its session is left. Its first process gives its number to
- * the session and the process group, and the kernel reuses that number for nothing else while
- * either exists. So whether anything is left can be asked about one number, without reading /proc:
+ * A command is over when no process of its session is left. The session and the process group have
+ * the number of its first process, and the kernel does not reuse that number while either exists.
+ * One question about that number therefore tells whether a process is left, without reading /proc:
  * fcntl(F_SETOWN) answers it.
  */
 #include "init/pid1.h"
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* In use as a process, group or session. */
+/* Is the number in use as a process, group or session? */
 static bool number_in_use(const struct agx_pid1 *p, pid_t pid)
 {
     bool used = fcntl(p->notify_fd[0], F_SETOWN, pid) == 0 || errno != ESRCH;
@@ -107,7 +107,7 @@ void agx_pid1_execs_look(struct agx_pid1 *p, uint64_t now_ms)
 
         if (may_be_killed(j) && now_ms >= j->kill_at_ms) {
             signal_session(p, j, SIGKILL);
-            j->kill_at_ms = now_ms + PID1_LOOK_MS; /* again while processes are left */
+            j->kill_at_ms = now_ms + PID1_LOOK_MS; /* repeated while processes are left */
         }
         look_at(p, j);
     }
@@ -160,7 +160,7 @@ void agx_pid1_exec_reaped(struct agx_pid1 *p, pid_t pid, int status, const struc
         if (!j->used || !c || j->reaped || j->pid != pid)
             continue;
         if (j->report_fd >= 0)
-            agx_pid1_exec_reported(p, j); /* its report comes before its end */
+            agx_pid1_exec_reported(p, j); /* read its report before its end */
         j->reaped = true;
         c->signo = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
         c->exit_code = c->signo ? 128 + (int)c->signo : WEXITSTATUS(status);
@@ -202,7 +202,7 @@ static void complete(struct agx_pid1 *p, struct agx_pid1_run *j)
         c->state = EXEC_REFUSED;
         agx_dispatch_owe(p, c, EXEC_OWES_REFUSED | (asked ? EXEC_OWES_GONE : 0));
         if (!c->queued)
-            agx_pid1_exec_forget(p, c); /* there is no daemon: a later one tries again */
+            agx_pid1_exec_forget(p, c); /* no daemon is connected: the next one tries again */
         return;
     }
     c->state = EXEC_EXITED;

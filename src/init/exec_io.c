@@ -1,4 +1,4 @@
-/* exec_io.c: a command's input, its output where init keeps the logs, and leftover pipes. */
+/* exec_io.c: a command's input, its output if init keeps the logs, and leftover pipes. */
 #include "init/pid1.h"
 
 #include <fcntl.h>
@@ -101,7 +101,7 @@ static enum agx_push push_stream(struct agx_pid1 *p, struct agx_pid1_run *j, uns
 {
     static uint8_t piece[AGX_INIT_DATA_MAX];
     const struct agx_log_pump_stream *s = &j->log_pump.streams[i];
-    bool done = atomic_load(&j->log_pump.done); /* before the read: no bytes come after it */
+    bool done = atomic_load(&j->log_pump.done); /* loaded before the read: no bytes follow then */
     struct agx_init_msg m = { .kind = AGX_INIT_OUTPUT,
                               .id = { j->exec->id, j->exec->id_len },
                               .flags = i == AGX_LOG_PUMP_ERR ? AGX_INIT_ERR : 0 };
