@@ -1,6 +1,6 @@
 /*
- * call_table.c: linear probing. A removed entry's followers move back (no tombstones), so that the
- * table stays as good after a million calls as it was at first.
+ * call_table.c: linear probing. The entries after a removed one move back (no tombstones), so that
+ * a million calls do not make the table slower.
  */
 #include "pyext/call_table.h"
 
@@ -13,7 +13,7 @@ static size_t home(const struct agx_call_table *t, uint64_t id)
     return (size_t)id & (t->cap - 1);
 }
 
-/* The slot that has the id, or the free one where it would go. */
+/* The slot of the id, or the free slot for it. */
 static size_t call_table_find(const struct agx_call_table *t, uint64_t id)
 {
     size_t i = home(t, id);
@@ -69,7 +69,7 @@ void *agx_call_table_remove(struct agx_call_table *t, uint64_t id)
     if (!value)
         return NULL;
     for (i = (hole + 1) & mask; t->slots[i].value; i = (i + 1) & mask) {
-        /* An entry may move back to the hole unless its home lies behind the hole. */
+        /* An entry may move back to the hole unless its home slot is after the hole. */
         if (((i - home(t, t->slots[i].id)) & mask) >= ((i - hole) & mask)) {
             t->slots[hole] = t->slots[i];
             hole = i;

@@ -1,6 +1,6 @@
 /*
- * call_table.h: calls by their number. Numbers ascend, so that the number itself is a good hash:
- * calls in flight are mostly neighbours, and sit in neighbouring slots.
+ * call_table.h: calls by their number. Numbers ascend, so the number itself is a good hash: calls
+ * in flight mostly have adjacent numbers, and so adjacent slots.
  */
 #ifndef AGX_PYEXT_CALL_TABLE_H
 #define AGX_PYEXT_CALL_TABLE_H
@@ -27,18 +27,17 @@ struct agx_call_table {
 /* The value, or NULL. */
 void *agx_call_table_get(const struct agx_call_table *t, uint64_t id);
 
-/* Adds an id that is not in the table; `value` is not NULL. -AGX_RESOURCE_EXHAUSTED without memory.
- */
+/* Adds an id that is not in the table; `value` is not NULL. -AGX_RESOURCE_EXHAUSTED: no memory. */
 int agx_call_table_add(struct agx_call_table *t, uint64_t id, void *value) AGX_MUST_CHECK;
 
-/* Takes the id out; its value, or NULL. */
+/* Removes the id; returns its value, or NULL. */
 void *agx_call_table_remove(struct agx_call_table *t, uint64_t id);
 
 /* The next value from *at = 0 on, in no order; NULL at the end. The table must not change
  * meanwhile. */
 void *agx_call_table_next(const struct agx_call_table *t, size_t *at);
 
-/* The values are the caller's. */
+/* The caller owns the values. */
 void agx_call_table_done(struct agx_call_table *t);
 
 #endif

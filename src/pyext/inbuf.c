@@ -11,7 +11,7 @@ void agx_inbuf_init(struct agx_inbuf *in)
     *in = (struct agx_inbuf){ .buf = AGX_BUF_INIT(AGX_FRAME_MAX + AGX_IN_READ) };
 }
 
-/* The length that the prefix at `at` announces; false when it is not there yet. */
+/* The length in the prefix at `at`; false if the prefix is not complete yet. */
 static bool announced(const struct agx_inbuf *in, size_t *ret)
 {
     const uint8_t *p;
@@ -48,7 +48,7 @@ void agx_inbuf_used(struct agx_inbuf *in)
     in->at += AGX_FRAME_PREFIX_SIZE + len;
 }
 
-/* Moves what is left to the front. A buffer that one large frame needed is given back. */
+/* Moves the remaining bytes to the front. Frees a buffer that grew for one large frame. */
 static void compact(struct agx_inbuf *in)
 {
     if (in->at == in->buf.len && in->buf.cap > AGX_IN_KEEP)

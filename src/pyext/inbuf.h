@@ -1,7 +1,7 @@
 /*
- * inbuf.h: bytes read from a lane, and the frames in them. A frame is parsed where it was read
- * into: one larger than what is left of the buffer makes it grow to that frame's size, so that its
- * bytes are copied once by the kernel and never by us. No I/O here.
+ * inbuf.h: bytes read from a lane, and the frames in them. A frame is parsed in place. If a frame
+ * is larger than the rest of the buffer, the buffer grows to that frame's size, so that the kernel
+ * copies its bytes once and we never do. No I/O here.
  */
 #ifndef AGX_PYEXT_INBUF_H
 #define AGX_PYEXT_INBUF_H
@@ -22,10 +22,10 @@ void agx_inbuf_init(struct agx_inbuf *in);
 int agx_inbuf_peek(const struct agx_inbuf *in, struct agx_str *ret_frame,
                    struct agx_error **err) AGX_MUST_CHECK;
 
-/* The frame that agx_inbuf_peek() gave is done with. */
+/* Drops the frame that agx_inbuf_peek() returned. */
 void agx_inbuf_used(struct agx_inbuf *in);
 
-/* Where to read to: at least one byte, the rest of a large frame where one has begun. */
+/* Where to read to: at least one byte; if a large frame has begun, room for its rest. */
 int agx_inbuf_room(struct agx_inbuf *in, uint8_t **ret_at, size_t *ret_len,
                    struct agx_error **err) AGX_MUST_CHECK;
 

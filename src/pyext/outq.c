@@ -8,7 +8,7 @@
 
 void agx_outq_init(struct agx_outq *q)
 {
-    /* Each frame is held to AGX_MESSAGE_MAX when it ends; how many wait is bounded by credit. */
+    /* The end of a frame checks AGX_MESSAGE_MAX; credit limits how many frames wait. */
     *q = (struct agx_outq){ .urgent = AGX_BUF_INIT(SIZE_MAX), .bulk = AGX_BUF_INIT(SIZE_MAX) };
 }
 
@@ -46,7 +46,7 @@ struct agx_str agx_outq_next(struct agx_outq *q)
     return agx_str_bytes(q->bulk.data + q->bulk_at, q->chunk_left);
 }
 
-/* Bytes before `at` are written: forgets them when that is all, or most. */
+/* Bytes before `at` are written: drops them if they are all or most of the buffer. */
 static void trim(struct agx_buf *b, size_t *at)
 {
     if (*at == b->len) {

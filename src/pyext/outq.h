@@ -1,10 +1,10 @@
 /*
  * outq.h: frames that wait to be written to a lane, short answers ahead of streams.
  *
- * Two queues: `urgent` (results, errors of unary calls, credit) and `bulk` (stream items and what
- * ends a stream, which must not overtake its items). What is written next is always urgent where
- * there is any, but never in the middle of a bulk frame; bulk goes in chunks, so that an urgent
- * frame waits for one chunk at most. No I/O here.
+ * Two queues: `urgent` (results, errors of unary calls, credit) and `bulk` (stream items and the
+ * ends of streams, which must not overtake the items). Urgent frames go first, but never in the
+ * middle of a bulk frame. Bulk frames go in chunks, so that an urgent frame waits for at most one
+ * chunk. No I/O here.
  */
 #ifndef AGX_PYEXT_OUTQ_H
 #define AGX_PYEXT_OUTQ_H
@@ -13,8 +13,8 @@
 
 struct agx_outq {
     struct agx_buf urgent, bulk; /* append whole frames to these (agx_frame_begin()) */
-    size_t urgent_at, bulk_at;   /* what of each is written */
-    size_t chunk_left;           /* bytes of bulk that were begun and must be finished first */
+    size_t urgent_at, bulk_at;   /* how much of each is written */
+    size_t chunk_left;           /* bytes of a begun bulk chunk, which must be finished first */
 };
 
 void agx_outq_init(struct agx_outq *q);
@@ -25,10 +25,10 @@ static inline size_t agx_outq_waiting(const struct agx_outq *q)
     return q->urgent.len - q->urgent_at + q->bulk.len - q->bulk_at;
 }
 
-/* What to write next; empty when nothing waits. Borrowed until the queue changes. */
+/* The next bytes to write; empty if nothing waits. Borrowed until the queue changes. */
 struct agx_str agx_outq_next(struct agx_outq *q);
 
-/* `n` bytes of what agx_outq_next() gave were written. */
+/* `n` bytes from agx_outq_next() were written. */
 void agx_outq_written(struct agx_outq *q, size_t n);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * py.h: the only door to CPython.
+ * py.h: the only file that includes CPython's header.
  *
- * Extension modules keep to the limited API of 3.11, so that one build serves every later version.
+ * Extension modules use the limited API of 3.11 only, so one build works for every later version.
  * A comment beside each `PyObject *` that leaves a function says whether the reference is new (the
  * caller's) or borrowed.
  *
- * What the files share begins with agx_py_, what those of one module share with pyclient_ or
- * pyworker_.
+ * Functions shared by all files have the prefix agx_py_, those shared within one module pyclient_
+ * or pyworker_.
  */
 #ifndef AGX_PYEXT_PY_H
 #define AGX_PYEXT_PY_H
@@ -24,17 +24,17 @@ static inline void agx_py_decrefp(PyObject **o)
     Py_XDECREF(*o);
 }
 
-/* A reference that is given back when the variable goes out of scope. */
+/* A reference that is released when the variable goes out of scope. */
 #define _cleanup_py_ _cleanup_(agx_py_decrefp)
 
-/* For calls whose outcome changes nothing: drops the result, or the exception. */
+/* For calls whose outcome does not matter: drops the result, or the exception. */
 static inline void agx_py_ignore(PyObject *result)
 {
     Py_XDECREF(result);
     PyErr_Clear();
 }
 
-/* Takes `value` into *slot and gives back what was there. */
+/* Stores the reference `value` in *slot and releases the old one. */
 static inline void agx_py_set(PyObject **slot, PyObject *value)
 {
     PyObject *old = *slot;

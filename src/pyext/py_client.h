@@ -1,10 +1,10 @@
 /*
  * py_client.h: the objects of the extension module agentix._client.
  *
- * Three types. A Plan is what is known of a function: its pickle, its name, the type of its result.
- * A Call is one remote call: an awaitable (unary) or an async iterator (stream, bidi). A Session is
- * the list of open calls and, while there is one, the connection: WebSocket frames on a descriptor
- * or on an asyncio transport. Calls outlive connections: a session loses one and is given another.
+ * Three types. A Plan describes a function: its pickle, its name, the type of its result. A Call is
+ * one remote call: an awaitable (unary) or an async iterator (stream, bidi). A Session has the open
+ * calls and, if there is one, the connection: WebSocket frames on a descriptor or on an asyncio
+ * transport. Calls outlive connections: a session may lose one and get another.
  *
  *     owner (Python: connects, reads the handshake, makes exceptions)
  *       |  Session -- borrows --> Call <-- holds -- the task that waits, or the user's iterator
@@ -13,10 +13,11 @@
  *
  * Invariants:
  *  1. session->calls has a call exactly while its state is WAITING or SENT. The pointers are
- *     borrowed: a call that nobody holds any more cancels itself as it dies.
- *  2. No Python code of the user runs while received bytes are being read: calls that can go on are
- *     put into session->woken, and run when the last byte is used up.
- *  3. All of it belongs to the thread of the event loop. Only a dying call may be elsewhere.
+ *     borrowed: a call without references cancels itself when it is freed.
+ *  2. No Python code of the user runs while received bytes are being parsed: calls that can
+ *     continue are put into session->woken, and run after the last byte.
+ *  3. Everything belongs to the thread of the event loop. Only the release of a call may happen in
+ *     another thread.
  */
 #ifndef AGX_PYEXT_PY_CLIENT_H
 #define AGX_PYEXT_PY_CLIENT_H
@@ -40,20 +41,20 @@ struct plan {
     PyObject_HEAD enum agx_remote_kind kind;
     PyObject *name;     /* display name, str */
     PyObject *prefix;   /* bytes: the request's fields that are the same for each call */
-    PyObject *failure;  /* the exception that each call ends with (no pickle), or NULL */
-    PyObject *dump;     /* callable(args, kwargs) -> (args, kwargs), where annotations ask for it */
-    PyObject *fallback; /* for objects that msgpack does not have: py_msgpack.h */
-    PyObject *type;     /* a result of exactly this type needs no look, or NULL */
+    PyObject *failure;  /* the exception of every call (no pickle), or NULL */
+    PyObject *dump;     /* callable(args, kwargs) -> (args, kwargs), if annotations need it */
+    PyObject *fallback; /* for objects that msgpack cannot express: py_msgpack.h */
+    PyObject *type;     /* a result of exactly this type needs no check, or NULL */
     PyObject *validate; /* callable(value) -> value, or NULL */
 };
 
-/* An item that has come and was not yet taken. */
+/* A received item that was not yet taken. */
 struct call_item {
     PyObject *value;
     size_t bytes;
 };
 
-/* A piece of bidi input that the server may still ask for: inputs[i] has the number
+/* A piece of bidi input that may have to be sent again: inputs[i] has the number
  * flow.in_acked + 1 + i. */
 struct call_input {
     struct agx_buf bytes; /* the whole message */
@@ -61,10 +62,10 @@ struct call_input {
 };
 
 enum call_state {
-    CALL_NEW,     /* nothing was sent; the arguments are held */
+    CALL_NEW,     /* nothing was sent; the call holds its arguments */
     CALL_WAITING, /* for a connection */
     CALL_SENT,
-    CALL_ENDED, /* outcome is known: result, exception, or the end of the items */
+    CALL_ENDED, /* the outcome is known: result, exception, or end of the items */
 };
 
 struct call {
@@ -75,7 +76,7 @@ struct call {
     double timeout_s;        /* 0: none */
     PyObject *timer;         /* of the deadline, or NULL */
     enum call_state state;
-    uint64_t number; /* calls of a session in the order of their start */
+    uint64_t number; /* ascends over a session's calls in the order of their start */
     char *id;
     size_t id_len;
     struct agx_buf request; /* kept until the call ends: it may have to be sent again */
@@ -83,20 +84,20 @@ struct call {
 
     /* The outcome, once state is CALL_ENDED. */
     PyObject *result, *exception;
-    bool cancelled; /* by us: result() raises CancelledError */
-    bool taken;     /* the outcome was given out */
-    bool awaited;   /* once: a unary call cannot be awaited again */
+    bool cancelled; /* by this side: result() raises CancelledError */
+    bool taken;     /* the outcome was returned or raised */
+    bool awaited;   /* a unary call can only be awaited once */
 
     /* Items: a queue. */
     struct call_item *items;
     size_t items_len, items_cap, items_head;
 
-    /* asyncio's future protocol: who waits for this call to have something. */
+    /* asyncio's future protocol: the task that waits for the call's outcome or next item. */
     bool blocking;
     bool woken; /* is in session->woken */
     PyObject *callback, *context;
 
-    /* Events seen and not acknowledged: member of session->unacked_calls. */
+    /* With unacknowledged events the call is in the list session->unacked_calls. */
     struct call *ack_prev, *ack_next;
     bool ack_listed;
 
@@ -113,16 +114,16 @@ struct step {
 
 enum session_state {
     SESSION_DETACHED, /* no connection */
-    SESSION_GREETING, /* connected; the owner is shaking hands */
-    SESSION_RESUMING, /* the open calls were named, resume:done is to come */
+    SESSION_GREETING, /* connected; the owner does the handshake */
+    SESSION_RESUMING, /* resume was sent, resume:done has not come yet */
     SESSION_OPEN,
     SESSION_CLOSED, /* for good */
 };
 
-/* Random bytes for masking keys are fetched so many at a time: one system call for 256 frames. */
+/* Random bytes for masking keys, fetched by one system call: enough for 256 frames. */
 enum { SESSION_KEYS = 1024, SESSION_READ = 65536 };
 
-/* The largest room that a session keeps for its next request. */
+/* The largest buffer that a session keeps for its next request. */
 enum { SPARE_MOST = 2 << 20 };
 
 struct session {
@@ -134,8 +135,8 @@ struct session {
     enum session_state state;
     unsigned proto;      /* 1: our server; 0: one of 0.1.5 */
     size_t max_send;     /* largest message that the server takes */
-    uint64_t generation; /* of connections: tells whether the one we read from is still there */
-    uint64_t reads;      /* times that bytes came */
+    uint64_t generation; /* counts connections: shows if the one being read was replaced */
+    uint64_t reads;      /* how often bytes came */
     unsigned long thread;
     bool context_ids; /* call_context() was used: ask owner for an id first */
 
@@ -146,7 +147,7 @@ struct session {
     /* In. */
     struct agx_ws ws;
     uint8_t *in;
-    bool reading;   /* bytes are being read or calls woken: what is written leaves at the end */
+    bool reading;   /* bytes are being parsed or calls woken: output is sent at the end */
     bool has_event; /* a header has come, its attachment is next */
     enum agx_remote_event event;
     bool known_event;
@@ -155,8 +156,8 @@ struct session {
 
     /* Out. */
     struct agx_buf out, scratch;
-    struct agx_buf spare; /* the room of a request that is over, for the next one */
-    size_t out_at;        /* bytes of it that have left */
+    struct agx_buf spare; /* the buffer of a finished request, for the next one */
+    size_t out_at;        /* bytes of `out` that were sent */
     bool flush_due, writer;
     uint8_t keys[SESSION_KEYS];
     size_t keys_at;
@@ -165,7 +166,7 @@ struct session {
     struct call *unacked_calls;
     struct agx_buf acks; /* of ended calls: id, seq, id, seq, ... */
     size_t acks_len;     /* pairs in it */
-    size_t unacked;      /* events, large ones counted more than once */
+    size_t unacked;      /* weight of the events: a large one counts more than once */
     PyObject *ack_timer;
 };
 
@@ -174,7 +175,7 @@ static inline struct agx_str pyclient_call_id(const struct call *c)
     return (struct agx_str){ c->id, c->id_len };
 }
 
-/* True: there is an outcome or an item; whoever waits can go on. */
+/* True: there is an outcome or an item, so the waiting task can continue. */
 static inline bool pyclient_call_is_ready(const struct call *c)
 {
     return c->state == CALL_ENDED || c->items_len > 0;

@@ -1,4 +1,4 @@
-/* py_client_attach.c: how a session gets a connection, and how it loses it. */
+/* py_client_attach.c: how a session gets a connection, and how it loses one. */
 #include "pyext/py_client_fn.h"
 
 #include <unistd.h>
@@ -40,7 +40,7 @@ PyObject *pyclient_session_attach_fd(PyObject *self, PyObject *args)
     s->fd = fd;
     r = PyObject_CallMethod(loop, "add_reader", "iO", fd, reader);
     if (!r) {
-        s->fd = -1; /* the caller's again */
+        s->fd = -1; /* the caller keeps it */
         pyclient_io_detach(s);
         return NULL;
     }
@@ -68,7 +68,7 @@ static void close_fd(struct session *s)
     (void)pyclient_io_watch_writer(s, false);
     r = PyObject_CallMethod(s->loop, "remove_reader", "i", s->fd);
     Py_XDECREF(r);
-    PyErr_Clear(); /* a closed loop watches nothing any more */
+    PyErr_Clear(); /* a closed loop no longer watches anything */
     (void)close(s->fd);
     s->fd = -1;
     s->writer = false;
@@ -112,7 +112,7 @@ void pyclient_io_detach(struct session *s)
     pyclient_io_out_emptied(s);
     s->has_event = false;
     stop_ack_timer(s);
-    pyclient_ack_reset(s); /* a resume names what is still open; the rest is forgotten there */
+    pyclient_ack_reset(s); /* a resume names the open calls; the server drops the others */
 }
 
 void pyclient_io_lost(struct session *s, const char *reason)

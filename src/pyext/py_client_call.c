@@ -6,10 +6,9 @@
  *    |                      +-- cancel, deadline, close, no one holds it --+
  *    +-- connected: straight to SENT
  *
- * Whoever awaits a call gets the call itself from its iterator, as asyncio futures do it: the task
- * sees
- * `_asyncio_future_blocking`, adds its wake-up as a callback and sleeps. The wake-up is run by the
- * session after the bytes that came were read, without another turn of the loop.
+ * The iterator of an awaited call yields the call itself, as with asyncio's futures: the task sees
+ * `_asyncio_future_blocking`, adds its wake-up as a callback and sleeps. The session runs the
+ * wake-up after it has parsed the received bytes, without another turn of the loop.
  */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
@@ -92,7 +91,7 @@ void pyclient_call_abandon(struct call *c, PyObject *exception)
         return;
     }
     if (c->state == CALL_SENT && pyclient_request_cancel(c) < 0)
-        PyErr_Clear(); /* a connection that does not take it is over, and the call with it */
+        PyErr_Clear(); /* if sending fails, the connection is lost, and the call with it */
     c->cancelled = true;
     pyclient_call_end(c, NULL, exception);
 }
@@ -107,7 +106,7 @@ void pyclient_call_raise(struct call *c)
 static PySendResult wait_for_more(struct call *c, PyObject **ret)
 {
     if (c->callback) {
-        PyErr_SetString(PyExc_RuntimeError, "another task waits for this call already");
+        PyErr_SetString(PyExc_RuntimeError, "another task is already waiting for this call");
         return PYGEN_ERROR;
     }
     c->blocking = true;
@@ -160,7 +159,7 @@ PySendResult pyclient_call_send(PyObject *self, PyObject *value, PyObject **ret)
     return c->state == CALL_ENDED ? unary_outcome(c, ret) : wait_for_more(c, ret);
 }
 
-/* For callers that step through the iterator by hand; tasks use pyclient_call_send(). */
+/* For code that calls next() on the iterator; tasks use pyclient_call_send(). */
 PyObject *pyclient_call_iternext(PyObject *self)
 {
     PyObject *ret = NULL, *stop;
@@ -169,7 +168,7 @@ PyObject *pyclient_call_iternext(PyObject *self)
     case PYGEN_NEXT:
         return ret;
     case PYGEN_RETURN:
-        /* An instance: a bare tuple would be taken for the arguments. */
+        /* Sets an instance: Python would take a bare tuple for the arguments of the exception. */
         stop = PyObject_CallFunctionObjArgs(PyExc_StopIteration, ret, NULL);
         Py_DECREF(ret);
         if (stop)
@@ -195,8 +194,8 @@ static PyObject *call_await(PyObject *self)
 }
 
 /*
- * What anext() gives: an awaitable for one item. Not the call itself, which asyncio would take for
- * a future that needs no task to drive it.
+ * Returns what anext() needs: an awaitable for one item. It is not the call itself, which asyncio
+ * would take for a future that needs no task to drive it.
  */
 static PyObject *call_anext(PyObject *self)
 {
@@ -257,7 +256,7 @@ static PyObject *get_plan(PyObject *self, void *unused)
     return Py_NewRef((PyObject *)((struct call *)self)->plan);
 }
 
-/* Ends the call with an exception of our side (bidi input that cannot be encoded). */
+/* Ends the call with an exception of this side (bidi input that cannot be encoded). */
 static PyObject *call_fail_method(PyObject *self, PyObject *exception)
 {
     struct call *c = (struct call *)self;
@@ -268,7 +267,7 @@ static PyObject *call_fail_method(PyObject *self, PyObject *exception)
     Py_RETURN_NONE;
 }
 
-/* Nobody can take the outcome any more. */
+/* No reference is left, so the outcome cannot be taken any more. */
 static void call_finalize(PyObject *self)
 {
     struct call *c = (struct call *)self;
@@ -352,10 +351,10 @@ static PyMethodDef call_methods[] = {
     { "done", pyclient_call_done, METH_NOARGS, NULL },
     { "result", pyclient_call_result, METH_NOARGS, NULL },
     { "get_loop", pyclient_call_get_loop, METH_NOARGS, NULL },
-    { "start", call_start_method, METH_NOARGS, "Sends the request, as the first await would." },
+    { "start", call_start_method, METH_NOARGS, "Sends the request, as the first await does." },
     { "close", pyclient_call_close, METH_NOARGS,
       "Ends the call here and cancels it at the server." },
-    { "aclose", call_aclose, METH_NOARGS, "The same, as a generator has it." },
+    { "aclose", call_aclose, METH_NOARGS, "An awaitable that does the same as close()." },
     { "fail", call_fail_method, METH_O, "Ends the call with this exception." },
     { "push", pyclient_call_push, METH_O,
       "Sends one item of bidi input. False: wait for credit() before the next." },

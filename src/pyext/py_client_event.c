@@ -1,4 +1,4 @@
-/* py_client_event.c: what the server sends: results, items, ends, errors, credit, resume:done. */
+/* py_client_event.c: messages of the server: results, items, ends, errors, credit, resume:done. */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
@@ -10,7 +10,7 @@ static int py_client_event_malformed(struct agx_error **err)
     return -1;
 }
 
-/* New: a value of the event; None where it is absent. */
+/* New: a value of the event; None if it is absent. */
 static PyObject *decode(struct call *c, struct agx_str raw)
 {
     if (raw.len == 0)
@@ -29,7 +29,7 @@ static void end_with_error(struct call *c, struct agx_str raw)
         pyclient_call_fail_set(c);
 }
 
-/* A value that cannot be decoded ends its call; at the server it may still run. */
+/* A value that cannot be decoded ends its call; the server may still run it. */
 static void end_undecodable(struct call *c, bool ended)
 {
     PyObject *type, *value, *traceback;
@@ -66,7 +66,7 @@ static int numbered_event(struct call *c, enum agx_remote_event ev,
 {
     enum agx_flow_event e;
 
-    if (c->session->proto == 0) { /* without numbers, and nothing to acknowledge */
+    if (c->session->proto == 0) { /* a server without numbers; nothing to acknowledge */
         e = agx_flow_meaning(c->plan->kind, ev);
         if (e != AGX_FLOW_NOTHING)
             py_client_event_deliver(c, e, m);
@@ -95,7 +95,7 @@ static int call_event(struct session *s, struct agx_str payload)
         return py_client_event_malformed(&err);
     c = m.call_id.len > 0 ? agx_map_get(&s->calls, m.call_id) : NULL;
     if (!c || c->state != CALL_SENT)
-        return 0; /* cancelled here, and on its way when that happened */
+        return 0; /* it was on its way when this side cancelled the call */
     Py_INCREF((PyObject *)c);
     if (s->event == AGX_EV_CREDIT)
         pyclient_call_input_credit(c, m.n, m.bytes, m.seq);
@@ -114,7 +114,7 @@ static struct call *find_sent(struct session *s, struct agx_str id)
     return c && c->state == CALL_SENT ? c : NULL;
 }
 
-/* The server goes on from where the call was; so do we with bidi input. */
+/* The server continues the call from where it was; we do the same with bidi input. */
 static int resume_known(struct session *s, struct agx_resume_done *done)
 {
     struct agx_error *err = NULL;

@@ -1,6 +1,6 @@
 /*
- * py_client_future.c: what asyncio's tasks ask of a call that they wait for. A call is no
- * asyncio.Future: it needs no turn of the loop between the outcome and the task that waits for it.
+ * py_client_future.c: the methods that asyncio's tasks use on a call that they wait for. A call is
+ * not an asyncio.Future: no turn of the loop lies between its outcome and the task's wake-up.
  */
 #include "pyext/py_client_fn.h"
 
@@ -32,7 +32,7 @@ PyObject *pyclient_call_add_done_callback(PyObject *self, PyObject *args, PyObje
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:add_done_callback", names, &fn, &context))
         return NULL;
     if (c->callback)
-        return PyErr_Format(PyExc_RuntimeError, "another task waits for this call already");
+        return PyErr_Format(PyExc_RuntimeError, "another task is already waiting for this call");
     c->callback = Py_NewRef(fn);
     c->context = Py_NewRef(context);
     if (pyclient_call_is_ready(c))
@@ -85,14 +85,14 @@ PyObject *pyclient_call_done(PyObject *self, PyObject *unused)
     return PyBool_FromLong(pyclient_call_is_ready((struct call *)self));
 }
 
-/* What a woken task asks first: it only matters whether we were cancelled. */
+/* A woken task calls this first; only a cancellation matters then. */
 PyObject *pyclient_call_result(PyObject *self, PyObject *unused)
 {
     struct call *c = (struct call *)self;
 
     (void)unused;
     if (!pyclient_call_is_ready(c)) {
-        PyErr_SetString(c->module->invalid_state, "the call goes on");
+        PyErr_SetString(c->module->invalid_state, "the call has not ended");
         return NULL;
     }
     if (c->cancelled && c->exception) {

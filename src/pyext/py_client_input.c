@@ -1,6 +1,6 @@
 /*
- * py_client_input.c: bidi input: numbered, kept until the server has it, held back by its credit.
- * codec/remote_flow.h has the numbers; here are the messages.
+ * py_client_input.c: bidi input: numbered, kept until the server has it, limited by its credit.
+ * codec/remote_flow.h has the numbers, this file has the messages.
  */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
@@ -41,18 +41,18 @@ void pyclient_call_input_done(struct call *c)
     release_waiter(c);
 }
 
-/* May the next item be sent? Not before the request: until then it is not known to whom. */
+/* May the next item be sent? Not before the request, because the server is not known before. */
 static bool has_credit(const struct call *c)
 {
     if (c->state != CALL_SENT)
-        return c->state == CALL_ENDED; /* nobody needs to wait for an end that has come */
-    /* A 0.1.5 server grants none. */
+        return c->state == CALL_ENDED; /* after the end there is nothing to wait for */
+    /* A 0.1.5 server grants no credit. */
     if (c->session->state == SESSION_OPEN && c->session->proto == 0)
         return true;
     return agx_remote_flow_may_send(&c->flow);
 }
 
-/* Sends what has not gone out on this connection yet. */
+/* Sends the input that was not sent on this connection yet. */
 static int send_inputs(struct call *c)
 {
     struct session *s = c->session;
@@ -67,7 +67,7 @@ static int send_inputs(struct call *c)
             return -1;
         c->flow.in_sent++;
     }
-    if (s->proto == 0) /* it cannot ask for any of them again */
+    if (s->proto == 0) /* this server cannot resume, so nothing is sent again */
         drop_inputs(c, agx_remote_flow_acked(&c->flow, c->flow.in_sent));
     return 0;
 }

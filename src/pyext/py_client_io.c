@@ -1,8 +1,8 @@
 /*
  * py_client_io.c: the connection of a session: bytes, WebSocket frames, Engine.IO packets.
  *
- * Reading runs in three steps that never mix: bytes are read and turned into outcomes of calls; the
- * tasks that wait for these run, one after the other; what they sent leaves with one system call.
+ * Reading has three separate steps: received bytes become outcomes of calls; the tasks that wait
+ * for these run, one after the other; everything that they sent leaves with one system call.
  */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
@@ -18,7 +18,7 @@
 /* Reads in one turn of the loop, so that a flood of items leaves time for others. */
 enum { READS_MAX = 16 };
 
-/* What the buffer of outgoing bytes keeps when it is empty. */
+/* Bytes that the output buffer keeps when it is empty. */
 enum { OUT_KEEP = 2 << 20 };
 
 /* ---- out ---- */
@@ -192,7 +192,7 @@ PyObject *pyclient_session_flush(PyObject *self, PyObject *unused)
 
 /* ---- in ---- */
 
-/* Everything that is no event: the owner's business (handshake, disconnects). */
+/* All packets but events go to the owner (handshake, disconnects). */
 static int tell_owner(struct session *s, struct agx_str text)
 {
     PyObject *r = PyObject_CallMethod(s->owner, "packet", "s#", text.ptr, (Py_ssize_t)text.len);
@@ -239,7 +239,7 @@ static int receive_frame(struct session *s, const struct agx_ws_event *ev)
     return 0;
 }
 
-/* The exception that is set becomes the reason of the loss. */
+/* The exception that is set becomes the reason for the loss. */
 static void lost_by_exception(struct session *s)
 {
     PyObject *type, *value, *traceback;
@@ -339,7 +339,7 @@ static int acknowledge(struct session *s)
     return s->ack_timer ? 0 : start_ack_timer(s);
 }
 
-/* After bytes were read: the tasks run, then everything that they sent leaves together. */
+/* After reading: the tasks run, then everything that they sent leaves together. */
 static PyObject *finish_reading(struct session *s)
 {
     int woken = pyclient_session_run_woken(s);

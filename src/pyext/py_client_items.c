@@ -1,5 +1,4 @@
-/* py_client_items.c: the items of a stream that have come and were not yet taken, and the credit.
- */
+/* py_client_items.c: the received items of a stream that were not yet taken, and the credit. */
 #include "pyext/py_client_fn.h"
 
 #include "base/banned.h"

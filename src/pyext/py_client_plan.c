@@ -1,4 +1,4 @@
-/* py_client_plan.c: the type Plan: what is known of a remote function before any call of it. */
+/* py_client_plan.c: the type Plan: the facts about a remote function that all its calls share. */
 #include "pyext/py_client_fn.h"
 
 #include "base/banned.h"
@@ -14,7 +14,7 @@ PyObject *pyclient_plan_accept(struct plan *p, PyObject *value)
     return ret;
 }
 
-/* None stands for "there is none". */
+/* None means that there is no such object. */
 static void set_optional(PyObject **field, PyObject *value)
 {
     *field = value == Py_None ? NULL : Py_NewRef(value);
@@ -33,7 +33,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                      &failure, &dump, &fallback, &exact, &validate))
         return NULL;
     if (!agx_remote_kind_find(agx_str_from(kind), &found))
-        return PyErr_Format(PyExc_ValueError, "no kind of call: '%s'", kind);
+        return PyErr_Format(PyExc_ValueError, "unknown kind of call: '%s'", kind);
     if (failure == Py_None && !PyBytes_Check(prefix))
         return PyErr_Format(PyExc_TypeError, "prefix must be bytes");
     p = (struct plan *)PyType_GenericAlloc(type, 0);
@@ -110,7 +110,7 @@ static PyGetSetDef plan_getset[] = {
 PyObject *pyclient_plan_type_new(PyObject *module)
 {
     PyType_Slot slots[] = {
-        { Py_tp_doc, "What is known of a remote function before any call of it." },
+        { Py_tp_doc, "The facts about a remote function that all its calls share." },
         { Py_tp_new, plan_new },
         { Py_tp_dealloc, plan_dealloc },
         { Py_tp_traverse, plan_traverse },

@@ -1,4 +1,4 @@
-/* py_client_request.c: what a client sends: requests, cancellations, credit, acknowledgements. */
+/* py_client_request.c: messages of a client: requests, cancellations, credit, acknowledgements. */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
@@ -33,7 +33,7 @@ static bool is_connected(const struct session *s)
 
 /* ---- requests ---- */
 
-/* The arguments as they are packed: `args` and `kwargs` are new references. */
+/* The arguments in the form that is packed: `args` and `kwargs` are new references. */
 static int dump_arguments(struct call *c, PyObject **args, PyObject **kwargs)
 {
     PyObject *pair;
@@ -150,7 +150,7 @@ static int set_id(struct call *c, struct agx_str id)
     return 0;
 }
 
-/* An id of the user's own, set with call_context(). 1: found. */
+/* An id that the user has set with call_context(). 1: found. */
 static int take_context_id(struct call *c)
 {
     PyObject *id = PyObject_CallMethod(c->session->owner, "context_id", NULL);
@@ -169,8 +169,8 @@ static int take_context_id(struct call *c)
 }
 
 /*
- * Short, and unique among all clients: a 0.1.5 server mixes up calls of the same id even when they
- * are of two clients.
+ * A short id, unique among all clients: a 0.1.5 server mixes up calls with the same id even if they
+ * are from different clients.
  */
 static int choose_id(struct call *c)
 {
@@ -197,7 +197,7 @@ static int start_timer(struct call *c)
 
     if (!expire)
         return -1;
-    /* By id: a timer that held the call would keep alive what nobody waits for. */
+    /* The timer has the id, not the call: it must not keep alive a call that nobody waits for. */
     c->timer = PyObject_CallMethod(c->session->loop, "call_later", "dOs#", c->timeout_s, expire,
                                    c->id, (Py_ssize_t)c->id_len);
     return c->timer ? 0 : -1;
@@ -211,7 +211,7 @@ static int py_client_request_begin(struct call *c)
         PyErr_SetObject((PyObject *)Py_TYPE(c->plan->failure), c->plan->failure);
         return -1;
     }
-    /* The owner begins to connect, and names the loop; or says that it is closed. */
+    /* The owner begins to connect and sets the loop, or raises because it is closed. */
     if (s->state == SESSION_DETACHED || s->state == SESSION_CLOSED) {
         PyObject *r = PyObject_CallMethod(s->owner, "wanted", NULL);
 
@@ -250,7 +250,7 @@ int pyclient_request_cancel(struct call *c)
     struct agx_mp_writer w;
 
     if (!is_connected(s))
-        return 0; /* a call that the resume does not name is cancelled by the server */
+        return 0; /* the server cancels a call that the resume does not name */
     begin_scratch(s, &w);
     agx_remote_write_cancel(&w, pyclient_call_id(c));
     return send_scratch(s, AGX_EV_CANCEL, &w);

@@ -1,5 +1,4 @@
-/* py_client_session.c: the type Session: the open calls of a client, and what Python may ask of it.
- */
+/* py_client_session.c: the type Session: the open calls of a client, and the methods for Python. */
 #include "pyext/py_client_fn.h"
 #include "pyext/py_error.h"
 
@@ -15,9 +14,8 @@
 int pyclient_session_add(struct session *s, struct call *c)
 {
     if (agx_map_get(&s->calls, pyclient_call_id(c))) {
-        _cleanup_py_ PyObject *error =
-            Py_BuildValue("{ssss}", "type", "DuplicateCall", "message",
-                          "a call with this id is under way on this client");
+        _cleanup_py_ PyObject *error = Py_BuildValue("{ssss}", "type", "DuplicateCall", "message",
+                                                     "this client already has a call with this id");
         _cleanup_py_ PyObject *e = error ? pyclient_session_error(s, c->plan->name, error) : NULL;
 
         if (e)
@@ -98,7 +96,7 @@ int pyclient_session_run_woken(struct session *s)
         c->woken = false;
         if (r == 0) {
             r = pyclient_call_run_callbacks(c);
-            if (r < 0) { /* KeyboardInterrupt: the others get their turn from the loop */
+            if (r < 0) { /* KeyboardInterrupt: the loop wakes the others later */
                 PyObject *type, *value, *traceback;
 
                 PyErr_Fetch(&type, &value, &traceback);
@@ -426,11 +424,11 @@ static void session_dealloc(PyObject *self)
 
 static PyMethodDef session_methods[] = {
     { "attach_fd", pyclient_session_attach_fd, METH_VARARGS,
-      "attach_fd(loop, fd, max_message): WebSocket frames on a descriptor, which is now ours." },
+      "attach_fd(loop, fd, max_message): WebSocket frames on a descriptor; takes the descriptor." },
     { "attach_transport", pyclient_session_attach_transport, METH_VARARGS,
       "attach_transport(loop, transport, max_message): frames on a transport; its protocol "
       "feeds." },
-    { "feed", pyclient_session_feed, METH_O, "feed(data): bytes that came; never inside a task." },
+    { "feed", pyclient_session_feed, METH_O, "feed(data): received bytes; never inside a task." },
     { "send_text", session_send_text, METH_O, "send_text(packet): one Engine.IO packet." },
     { "open", session_open, METH_VARARGS, "open(proto, max_send, resume): calls may go out." },
     { "call", session_call, METH_VARARGS, "call(plan, args, kwargs, timeout): a new Call." },
@@ -439,7 +437,7 @@ static PyMethodDef session_methods[] = {
     { "detach", session_detach, METH_NOARGS, "Drops the connection; calls stay open." },
     { "close", session_close, METH_NOARGS, "Ends the connection and the session for good." },
     { "calls", session_calls, METH_NOARGS, "The open calls by id." },
-    { "expire", session_expire, METH_O, "expire(call_id): the deadline of a call is over." },
+    { "expire", session_expire, METH_O, "expire(call_id): the deadline of a call has passed." },
     { "flush", pyclient_session_flush, METH_NOARGS, NULL },
     { "send_acks", pyclient_session_send_acks, METH_NOARGS, NULL },
     { "on_readable", pyclient_session_on_readable, METH_NOARGS, NULL },
@@ -450,9 +448,9 @@ static PyMethodDef session_methods[] = {
 static PyGetSetDef session_getset[] = {
     { "loop", get_loop, set_loop, "The event loop that the calls belong to.", NULL },
     { "state", get_state, NULL, "'detached', 'greeting', 'resuming', 'open' or 'closed'", NULL },
-    { "reads", get_reads, NULL, "How often bytes came: a sign of life.", NULL },
-    { "open_calls", get_open_calls, NULL, "How many calls are under way.", NULL },
-    { "context_ids", NULL, set_context_ids, "Ask owner.context_id() at each call.", NULL },
+    { "reads", get_reads, NULL, "How often bytes came: shows that the server is alive.", NULL },
+    { "open_calls", get_open_calls, NULL, "The number of open calls.", NULL },
+    { "context_ids", NULL, set_context_ids, "True: ask owner.context_id() at each call.", NULL },
     { 0 },
 };
 

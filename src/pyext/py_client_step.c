@@ -1,6 +1,6 @@
 /*
- * py_client_step.c: the type Step: the awaitable that anext() of a stream gives. Without a call it
- * is that of aclose(), and done at once.
+ * py_client_step.c: the type Step: the awaitable that anext() of a stream returns. Without a call
+ * it is the awaitable of aclose(), and done at once.
  */
 #include "pyext/py_client_fn.h"
 
@@ -31,7 +31,7 @@ static PyObject *step_iternext(PyObject *self)
     return pyclient_call_iternext((PyObject *)((struct step *)self)->call);
 }
 
-/* The coroutine that waits here is closed: so is the stream, as a generator would be. */
+/* If the waiting coroutine is closed, the stream is closed too, as a generator would be. */
 static PyObject *step_close(PyObject *self, PyObject *unused)
 {
     struct call *c = ((struct step *)self)->call;

@@ -62,7 +62,7 @@ static void module_free(void *module)
 }
 
 PyDoc_STRVAR(pack_doc, "pack(value, *, fallback=None, int_keys=True, byte_dtypes=True) -> bytes\n\n"
-                       "The msgpack form of a value. `fallback` replaces objects that have none.");
+                       "The msgpack form of a value. `fallback` replaces objects without one.");
 PyDoc_STRVAR(unpack_doc, "unpack(data) -> object\n\nThe value that msgpack bytes stand for.");
 
 static PyMethodDef methods[] = {

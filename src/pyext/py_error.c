@@ -8,7 +8,7 @@ static PyObject *exception_of(const struct agx_error *e)
     switch (e->code) {
     case AGX_INVALID_ARGUMENT:
     case AGX_DATA_LOSS:
-    case AGX_RESOURCE_EXHAUSTED: /* past a limit: the value is at fault, not the memory */
+    case AGX_RESOURCE_EXHAUSTED: /* past a limit: the value's fault */
         return PyExc_ValueError;
     case AGX_OUT_OF_RANGE:
         return PyExc_OverflowError;

@@ -1,4 +1,4 @@
-/* py_error.h: our errors as Python exceptions, and exceptions as objects. */
+/* py_error.h: struct agx_error as Python exceptions, and exceptions as objects. */
 #ifndef AGX_PYEXT_PY_ERROR_H
 #define AGX_PYEXT_PY_ERROR_H
 
@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 /*
- * Raises *err, which is freed, as the exception that its code stands for: ValueError,
+ * Raises *err, which it frees, as the exception for its code: ValueError,
  * MemoryError, OverflowError, OSError (where it has an errno) or RuntimeError. Returns NULL, so
  * that callers write `return agx_py_raise(&err)`.
  */

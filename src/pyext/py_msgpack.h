@@ -2,12 +2,12 @@
  * py_msgpack.h: Python objects as msgpack and back.
  *
  * To msgpack: None, bool, int (smallest form), float (float64), str, bytes, bytearray, memoryview
- * (bin), list, tuple, dict, and subclasses of these as what they derive from; numpy arrays as
- * extension 1. numpy is never imported to pack: who holds an array has imported it.
+ * (bin), list, tuple, dict, and subclasses of these as their base type; numpy arrays as extension
+ * 1. Packing never imports numpy: code that has an array has imported it.
  *
  * From msgpack: the same types (bin is bytes, arrays are lists). Text must be UTF-8, map keys are
  * scalars. Extension 1 is a read-only numpy array, 2 a dict, any other an ExtType pair (code,
- * data); so is 1 where there is no numpy.
+ * data); without numpy, 1 is such a pair too.
  */
 #ifndef AGX_PYEXT_PY_MSGPACK_H
 #define AGX_PYEXT_PY_MSGPACK_H
@@ -17,12 +17,12 @@
 #include "codec/mp_reader.h"
 #include "codec/mp_writer.h"
 
-/* What both directions have looked up so far; one for each module. All references are owned. */
+/* Types that both directions have looked up so far; one for each module. Owns all references. */
 struct agx_py_codec {
     PyObject *ext_type;   /* the type of pairs (code, data) */
-    PyObject *ndarray;    /* numpy.ndarray, once numpy was seen */
+    PyObject *ndarray;    /* numpy.ndarray, once numpy was found */
     PyObject *dtype;      /* numpy.dtype */
-    PyObject *base_model; /* pydantic.BaseModel, once pydantic was seen */
+    PyObject *base_model; /* pydantic.BaseModel, once pydantic was found */
     bool no_numpy;        /* an import failed: do not try for every array */
 };
 
@@ -33,11 +33,11 @@ void agx_py_codec_done(struct agx_py_codec *c);
 int agx_py_codec_visit(struct agx_py_codec *c, visitproc visit, void *arg);
 
 struct agx_py_pack_options {
-    bool int_keys;    /* the receiver takes map keys that are no text: otherwise they become text */
-    bool byte_dtypes; /* it takes arrays of one-byte types: otherwise they are a TypeError */
+    bool int_keys;    /* the receiver accepts map keys other than text; else they become text */
+    bool byte_dtypes; /* it accepts arrays of one-byte types; else they are a TypeError */
     /*
      * Borrowed; NULL: models are packed as extension 2 and other types are a TypeError. Called
-     * with an object of a type that msgpack does not have; what it returns is packed in its place.
+     * with an object of a type that msgpack does not have; its result is packed instead.
      */
     PyObject *fallback;
 };
@@ -45,7 +45,7 @@ struct agx_py_pack_options {
 /*
  * Writes one value. 0, or -1 with an exception (TypeError, ValueError, OverflowError,
  * UnicodeEncodeError, or what `fallback` raised); the writer's own failure is left for
- * agx_mp_writer_end(). Half a value may have been written: drop it.
+ * agx_mp_writer_end(). A part of the value may have been written: drop it.
  */
 int agx_py_pack(struct agx_py_codec *c, struct agx_mp_writer *w, PyObject *value,
                 const struct agx_py_pack_options *options) AGX_MUST_CHECK;

@@ -1,9 +1,9 @@
 /*
  * py_pack.c: Python objects to msgpack; see py_msgpack.h.
  *
- * User code can run while we pack (fallback, a subclass's methods), and it can change the container
- * that is being packed. Each element is therefore held by a reference, and a container whose size
- * no longer is what its header says makes the pack fail.
+ * User code can run during packing (fallback, a subclass's methods), and can change the container
+ * that is being packed. The packer therefore holds a reference to each element, and fails if the
+ * size of a container no longer matches its header.
  */
 #include "pyext/py_msgpack.h"
 
@@ -144,7 +144,7 @@ static bool is_number_or_none(PyObject *v)
     return v == Py_None || PyLong_Check(v) || PyFloat_Check(v); /* a bool is an int */
 }
 
-/* A key of any type but plain text: bytes stay, numbers are text for old receivers. */
+/* A key that is not plain text: bytes are unchanged, numbers become text for old receivers. */
 static int pack_odd_key(struct packer *p, PyObject *key)
 {
     _cleanup_py_ PyObject *other = NULL;
@@ -267,8 +267,8 @@ static int pack_array(struct packer *p, PyObject *v)
     return r;
 }
 
-/* The attribute of a module that somebody has imported already, kept in *slot; NULL when nobody
- * has. Borrowed; never raises. */
+/* The attribute of a module if that is already imported, kept in *slot; otherwise NULL. Borrowed;
+ * never raises. */
 static PyObject *type_if_imported(PyObject **slot, const char *module, const char *name)
 {
     _cleanup_py_ PyObject *key = NULL, *found = NULL;
@@ -322,8 +322,7 @@ static int pack_other(struct packer *p, PyObject *v)
         return pack_array(p, v);
     if (p->options->fallback) {
         other = PyObject_CallFunctionObjArgs(p->options->fallback, v, NULL);
-        /* Each replacement counts as a level: a fallback that answers with its own question ends.
-         */
+        /* Each replacement counts as a level, which stops a fallback that returns its argument. */
         if (!other || py_pack_enter(p) < 0)
             return -1;
         r = pack_value(p, other);
@@ -336,7 +335,7 @@ static int pack_other(struct packer *p, PyObject *v)
     return -1;
 }
 
-/* A timestamp extension goes back as it came; other pairs are arrays, as their users know them. */
+/* A timestamp extension is packed unchanged; other pairs are packed as arrays, like any tuple. */
 static int pack_pair_or_timestamp(struct packer *p, PyObject *v)
 {
     long code;
@@ -353,7 +352,7 @@ static int pack_pair_or_timestamp(struct packer *p, PyObject *v)
     return 0;
 }
 
-/* Whatever is not exactly a builtin type: what it derives from counts. */
+/* Objects that are not exactly of a builtin type are packed as the type that they derive from. */
 static int pack_derived(struct packer *p, PyObject *v)
 {
     if (PyUnicode_Check(v))
@@ -395,7 +394,7 @@ static int pack_value(struct packer *p, PyObject *v)
     if (type == &PyFloat_Type)
         return pack_float(p, v);
     r = type == &PyLong_Type ? pack_int(p, v) : pack_derived(p, v);
-    return r > 0 ? pack_other(p, v) : r; /* an integer past 64 bits is the fallback's */
+    return r > 0 ? pack_other(p, v) : r; /* the fallback handles integers past 64 bits */
 }
 
 int agx_py_pack(struct agx_py_codec *c, struct agx_mp_writer *w, PyObject *value,

@@ -73,7 +73,7 @@ static PyObject *ext_pair(struct agx_py_codec *c, int8_t code, struct agx_str da
     return pair ? PyObject_Call(c->ext_type, pair, NULL) : NULL;
 }
 
-/* True when numpy is there; never raises. */
+/* Is numpy available? Never raises. */
 static bool find_numpy(struct agx_py_codec *c)
 {
     _cleanup_py_ PyObject *numpy = NULL;

@@ -76,7 +76,7 @@ static int bind_glue(struct glue *g, PyObject *from)
     return 0;
 }
 
-/* Children of user code must not inherit a lane; the thread lane is read by waiting. */
+/* Children of user code must not inherit a lane; reads of the thread lane block. */
 static int prepare_lane(struct lane *lane, int fd)
 {
     lane->fd = fd;
@@ -120,7 +120,7 @@ static int init_worker(struct worker *w, PyObject *module, int fds[2], PyObject 
     return prepare_lane(&w->lanes[AGX_LANE_THREAD], fds[1]);
 }
 
-/* There is one worker for the life of the process: threads hold on to it, so it is never freed. */
+/* The process has one worker for its whole life: threads refer to it, so it is never freed. */
 static PyObject *new_worker(PyObject *module, PyObject *args)
 {
     struct worker *w;
@@ -207,7 +207,7 @@ static int bind_loop(struct worker *w, PyObject *loop)
 }
 
 PyDoc_STRVAR(attach_doc, "attach(loop, task_type, eager, ready_pop, cancelled_error)\n\n"
-                         "From now on frames are handled by this loop, which must not run yet.\n"
+                         "From now on this loop handles the frames; it must not run yet.\n"
                          "ready_pop takes the last handle off its ready queue, or is None.");
 
 static PyObject *worker_attach(PyObject *self, PyObject *args)
@@ -234,7 +234,7 @@ static PyObject *worker_attach(PyObject *self, PyObject *args)
         add_reader(w, loop, w->lanes[AGX_LANE_LOOP].fd, a->on_readable) < 0)
         return NULL;
     a->loop = Py_NewRef(loop);
-    /* Frames may be waiting in our buffer, where no selector sees them. */
+    /* Frames may wait in the worker's own buffer, where no selector sees them. */
     r = PyObject_CallFunctionObjArgs(a->call_soon, a->on_readable, NULL);
     return r ? Py_NewRef(Py_None) : NULL;
 }
@@ -272,7 +272,7 @@ static PyObject *worker_flush(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Each call's id first: cancelling changes the table. */
+/* Collects the ids of the calls first, because cancelling changes the table. */
 static PyObject *worker_cancel_all(PyObject *self, PyObject *unused)
 {
     struct worker *w = (struct worker *)self;
@@ -293,7 +293,7 @@ static PyObject *worker_cancel_all(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Waits until all output is written, or the server is gone, or the time is over. */
+/* Waits until all output is written, the server is gone, or the time is over. */
 static PyObject *worker_drain(PyObject *self, PyObject *args)
 {
     struct worker *w = (struct worker *)self;
@@ -329,17 +329,17 @@ static PyObject *get_active(PyObject *self, void *closure)
 }
 
 static PyMethodDef worker_methods[] = {
-    { "start", worker_start, METH_O, "start(name)\n\nStarts the pool and says ready." },
+    { "start", worker_start, METH_O, "start(name)\n\nStarts the pool and sends ready." },
     { "wait", worker_wait, METH_NOARGS,
       "wait() -> bool\n\nServes without a loop until one is "
       "needed (True) or the server has closed (False)." },
     { "attach", worker_attach, METH_VARARGS, attach_doc },
     { "on_readable", worker_on_readable, METH_NOARGS, "The loop lane has something to read." },
     { "on_writable", worker_on_writable, METH_NOARGS, "The loop lane has room again." },
-    { "on_wake", worker_on_wake, METH_NOARGS, "Another thread has left something to do." },
-    { "flush", worker_flush, METH_NOARGS, "Writes what was gathered in this turn of the loop." },
+    { "on_wake", worker_on_wake, METH_NOARGS, "Another thread has queued work." },
+    { "flush", worker_flush, METH_NOARGS, "Writes the output of this turn of the loop." },
     { "cancel_all", worker_cancel_all, METH_NOARGS, "Cancels every call." },
-    { "drain", worker_drain, METH_VARARGS, "drain(seconds)\n\nWaits until all is written." },
+    { "drain", worker_drain, METH_VARARGS, "drain(seconds)\n\nWaits until all output is written." },
     { NULL, NULL, 0, NULL },
 };
 
@@ -383,7 +383,7 @@ static int py_worker_execute(PyObject *module)
     return 0;
 }
 
-/* As an interpreter ends that nobody caught KeyboardInterrupt in; from any thread. */
+/* Ends the process like an interpreter with an uncaught KeyboardInterrupt; from any thread. */
 static PyObject *die_of_interrupt(PyObject *module, PyObject *unused)
 {
     (void)module;

@@ -1,13 +1,13 @@
 /*
- * py_worker.h: what the files of agentix._worker share.
+ * py_worker.h: shared by the files of agentix._worker.
  *
  * Threads. The main thread owns the loop lane, and the asyncio loop once a coroutine needed one;
  * before that it waits for frames in C, so that a plain function's first result does not pay for
  * importing asyncio. Pool threads (py_worker_pool.c) own the thread lane and run plain functions.
  *
- * Everything in `struct worker` and `struct call` is touched with the GIL held, but for the pool's
- * own mutex-protected part. Order of locks: the GIL, then the pool's mutex; nobody waits for the
- * GIL while holding the mutex. The GIL is released around whatever may block.
+ * Everything in `struct worker` and `struct call` is touched with the GIL held, except the part of
+ * the pool that its mutex protects. Order of locks: the GIL, then the pool's mutex; no thread waits
+ * for the GIL while it holds the mutex. The GIL is released around calls that may block.
  */
 #ifndef AGX_PYEXT_PY_WORKER_H
 #define AGX_PYEXT_PY_WORKER_H
@@ -25,7 +25,7 @@
 
 #include <pthread.h>
 
-/* Work for the main thread that came up elsewhere: a frame, and for a call its object. */
+/* Work for the main thread from other threads: a frame, and for a call its object. */
 struct note {
     struct agx_list_node node;
     struct call *call;   /* owned; NULL for other frames */
@@ -45,23 +45,23 @@ struct thread;
 struct pool {
     pthread_mutex_t mutex;
     /* Under the mutex. */
-    struct thread *leader; /* who reads the thread lane */
+    struct thread *leader; /* reads the thread lane */
     struct agx_list idle;  /* of struct thread */
     unsigned n_threads;
     uint64_t busy; /* the number of the call that the leader is in, or 0 */
     uint64_t started;
     bool watching;
     pthread_cond_t watch;
-    struct agx_list backlog; /* of struct call, owned: for any thread */
+    struct agx_list backlog; /* of struct call, owned; any thread may run them */
     unsigned running;        /* threads inside a function */
     unsigned max;
 };
 
-/* Answers of plain functions, written by whichever thread comes first. */
+/* Answers of plain functions; the first thread to come writes them. */
 struct thread_out {
     struct agx_buf waiting;
-    uint64_t since_us; /* when the oldest of them was queued */
-    bool writing;      /* a thread is at it, and will take what is added meanwhile */
+    uint64_t since_us; /* when the oldest answer was queued */
+    bool writing;      /* a thread writes, and will include answers added meanwhile */
     bool broken;       /* the server is gone */
 };
 
@@ -70,7 +70,7 @@ struct glue {
     PyObject *prepare;       /* (callable, by_target) -> (Plan, may_cache) */
     PyObject *describe;      /* (exception, phase) -> (type, message, traceback or None) */
     PyObject *replace;       /* fallback of the packer: converts every leaf */
-    PyObject *replace_plain; /* the same where the receiver has no annotation to convert back by */
+    PyObject *replace_plain; /* the same, if the receiver has no annotation to convert back */
     PyObject *stream;        /* (call, plan, args, kwargs) -> coroutine that drives the generator */
     PyObject *bidi;          /* the same -> (coroutine, inbox) */
     PyObject *await_it;      /* (awaitable) -> coroutine */
@@ -79,7 +79,7 @@ struct glue {
     PyObject *shutdown;      /* (grace_ms): on the loop */
 };
 
-/* What of asyncio the worker uses; set by attach(). All owned. */
+/* The parts of asyncio that the worker uses; set by attach(). All owned. */
 struct loop {
     PyObject *loop, *task_type, *task_kwargs, *cancelled_error;
     PyObject *call_soon, *add_writer, *remove_writer, *create_future;
@@ -99,7 +99,7 @@ struct worker {
     struct agx_call_table calls; /* id -> struct call, owned */
     struct agx_cworker *cfn;     /* owned; calls of C functions, which are not in `calls` */
     PyObject *plans;        /* dict: payload or target -> Plan, or None: load it anew each time */
-    PyObject *held_plan;    /* loaded for the frame that waits until there is a loop */
+    PyObject *held_plan;    /* loaded for the frame that waits for a loop */
     PyObject *drained;      /* list of futures that wait for `out` to get shorter */
     PyObject *context_type; /* contextvars.Context */
     PyObject *generator_type;
@@ -119,8 +119,8 @@ struct names {
 };
 extern struct names pyworker_names;
 
-/* py_worker_plan.c: the plans that are ready. */
-/* The plan if it is ready: borrowed. *ret_known: it was loaded before, but must be loaded anew. */
+/* py_worker_plan.c: the cache of plans. */
+/* The cached plan, borrowed, or NULL. *ret_known: it was loaded before, cached or not. */
 struct plan *pyworker_find_plan(struct worker *w, PyObject *key, bool *ret_known);
 PyObject *pyworker_plan_key(const struct agx_worker_frame *f);
 /* Loads. New, or NULL with an exception. */
@@ -129,17 +129,17 @@ struct plan *pyworker_load_plan(struct worker *w, PyObject *key, bool by_target)
 /* py_worker_loop.c: the main thread. */
 /* One turn over the loop lane. -1 with an exception: SystemExit. */
 int pyworker_turn(struct worker *w) AGX_MUST_CHECK;
-/* Notes from other threads. */
+/* Handles the notes from other threads. */
 int pyworker_notes(struct worker *w) AGX_MUST_CHECK;
-/* The main thread looks at its notes and lanes. */
+/* Makes the main thread look at its notes and lanes. */
 void pyworker_wake(struct worker *w);
-/* A note for the main thread. `take_call` and `take_awaitable` are references that it takes. */
+/* Queues a note for the main thread; takes the references `take_call` and `take_awaitable`. */
 void pyworker_note(struct worker *w, struct call *take_call, PyObject *take_awaitable,
                    struct agx_str frame);
 void pyworker_cancel(struct worker *w, uint64_t id);
 /* 1: a loop is needed; 0: the server has closed and nothing runs. -1 with an exception. */
 int pyworker_wait(struct worker *w) AGX_MUST_CHECK;
-/* False, and the call is over, when kind, shape and callable do not go together. */
+/* False, and the call is over, if kind, shape and callable do not match. */
 bool pyworker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread);
 
 /* py_worker_task.c: coroutines on the loop. */
@@ -149,29 +149,29 @@ int pyworker_start(struct call *c, const struct agx_worker_frame *f) AGX_MUST_CH
 
 /* py_worker_pool.c */
 int pyworker_pool_start(struct worker *w) AGX_MUST_CHECK;
-/* Takes the reference; a thread runs the call, whose frame was kept. */
+/* Takes the reference; a thread runs the call from its kept frame. */
 void pyworker_pool_submit(struct worker *w, struct call *take_call);
 
 /* py_worker_out.c */
-/* The loop lane: writes what the socket takes, without waiting; now, or when this turn ends. */
+/* The loop lane: writes as much as the socket takes, without waiting; now, or after this turn. */
 void pyworker_flush(struct worker *w);
 void pyworker_flush_soon(struct worker *w);
-/* Lets go whoever waits on a future; NULL is nobody. */
+/* Wakes the task that waits on a future; accepts NULL. */
 void pyworker_release(PyObject *future);
-/* The thread lane: queues a whole frame; writes what is queued. */
+/* The thread lane: queues a whole frame; writes the queue. */
 void pyworker_pool_send(struct worker *w, struct agx_str frame);
 void pyworker_pool_flush(struct worker *w);
-/* The same before the process ends: a server that reads nothing holds it up no longer than that,
- * and what it did not take is lost. */
+/* The same before the process ends: if the server does not read, gives up at `until_ms`, and the
+ * rest is lost. */
 void pyworker_pool_flush_until(struct worker *w, uint64_t until_ms);
 
 /* py_worker_cfn.c: C functions. */
-/* `path` has the directories of shared objects, ':' between them. */
+/* `path`: the directories of shared objects, separated by ':'. */
 void pyworker_cfn_init(struct worker *w, const char *path);
-/* True when the frame was about a C function, and has been handled. */
+/* True: the frame was for a C function, and is handled. */
 bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
                         const struct agx_worker_frame *f);
-/* Calls in flight, of both kinds. */
+/* The number of calls in flight, of Python and of C functions. */
 size_t pyworker_active(const struct worker *w);
 
 #endif

@@ -2,8 +2,8 @@
  * py_worker_call.c: one call: its object, and the frames that answer it.
  *
  * Answers of the main thread go to the loop lane's queue, those of pool threads to the thread lane.
- * A frame is packed whole before anybody else sees it: packing runs user code, which may let other
- * threads run.
+ * A frame is packed completely before other threads can see it: packing runs user code, which may
+ * let them run.
  */
 #include "pyext/py_worker.h"
 
@@ -14,18 +14,18 @@
 
 #include "base/banned.h"
 
-/* Which queue a frame goes to. */
+/* The queue of a frame. */
 enum out { OUT_URGENT, OUT_BULK, OUT_THREAD };
 
 static enum out out_of(const struct call *c, bool on_thread)
 {
     if (on_thread)
         return OUT_THREAD;
-    /* What ends a stream must not overtake its items. */
+    /* The end of a stream must not overtake its items. */
     return c->kind == AGX_REMOTE_UNARY ? OUT_URGENT : OUT_BULK;
 }
 
-/* A frame is written into `scratch` for the thread lane, into the queue itself for the loop's. */
+/* A frame for the thread lane is written into `scratch`, one for the loop lane into the queue. */
 static struct agx_buf *out_buffer(struct worker *w, enum out out, struct agx_buf *scratch)
 {
     return out == OUT_THREAD ? scratch : out == OUT_BULK ? &w->out.bulk : &w->out.urgent;
@@ -63,7 +63,7 @@ static void write_text(struct agx_mp_writer *m, struct agx_str key, PyObject *te
     PyErr_Clear();
 }
 
-/* `type`, `message` are text; `traceback` is text or something else for nil. */
+/* `type` and `message` are text; a `traceback` that is not text is sent as nil. */
 static void send_error(struct call *c, PyObject *type, PyObject *message, PyObject *traceback,
                        bool cancelled, bool on_thread)
 {
@@ -82,7 +82,7 @@ static void send_error(struct call *c, PyObject *type, PyObject *message, PyObje
     agx_mp_write_str(&m, AGX_STR("cancelled"));
     agx_mp_write_bool(&m, cancelled);
     if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) < 0) {
-        /* A message of 256 MiB, or no memory: the call must end all the same. */
+        /* A message of 256 MiB, or no memory: the call must end even so. */
         pyworker_call_fail_text(c, "MessageTooLarge", "the error's text is too large", false,
                                 on_thread);
         return;
@@ -96,7 +96,7 @@ void pyworker_call_fail_text(struct call *c, const char *type, const char *messa
                              bool on_thread)
 {
     _cleanup_py_ PyObject *t = PyUnicode_FromString(type);
-    /* It may name something of the client's, cut anywhere. */
+    /* It may contain a name from the client, cut in the middle of a character. */
     _cleanup_py_ PyObject *m =
         PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
 
@@ -141,7 +141,7 @@ void pyworker_call_fail(struct call *c, enum phase phase, bool on_thread)
                             on_thread);
 }
 
-/* Converting leaves is right for receivers of old, and where an annotation turns them back. */
+/* Leaves are converted for old receivers, and if an annotation converts them back. */
 static struct agx_py_pack_options pack_options(const struct call *c)
 {
     struct agx_py_pack_options o = {
@@ -155,8 +155,8 @@ static struct agx_py_pack_options pack_options(const struct call *c)
 }
 
 /*
- * One frame with a value: a result or an item. *ret_size is the value's own. 0; -1 with an
- * exception and nothing queued.
+ * Queues one frame with a value: a result or an item. *ret_size is the size of the value. Returns
+ * 0, or -1 with an exception and nothing queued.
  */
 static int send_value(struct call *c, struct agx_str type, PyObject *value, enum out out,
                       size_t *ret_size)
@@ -262,7 +262,7 @@ struct call *pyworker_call_new(struct worker *w, const struct agx_worker_frame *
 
 void pyworker_call_forget(struct call *c)
 {
-    /* The task is held by asyncio as long as it runs; to hold it here too would be a cycle. */
+    /* asyncio holds the task while it runs; another reference here would be a cycle. */
     Py_CLEAR(c->task);
     if (agx_call_table_get(&c->w->calls, c->id) == c) {
         (void)agx_call_table_remove(&c->w->calls, c->id);
@@ -292,7 +292,7 @@ int pyworker_call_keep_frame(struct call *c, struct agx_str frame)
     return 0;
 }
 
-/* New future, or None when the producer may go on. */
+/* New: a future, or None if the producer may continue. */
 static PyObject *may_go_on(struct call *c)
 {
     struct worker *w = c->w;
@@ -319,7 +319,7 @@ static PyObject *may_go_on(struct call *c)
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(emit_doc, "emit(value)\n\nSends an item. None: go on; True: let the loop run first; "
+PyDoc_STRVAR(emit_doc, "emit(value)\n\nSends an item. None: continue; True: run the loop first; "
                        "otherwise a future to wait for.");
 
 static PyObject *call_emit(PyObject *self, PyObject *value)

@@ -10,12 +10,12 @@
 
 struct worker;
 
-/* Where a failure happened decides how it is told; the numbers are those of _errors.py. */
+/* Where a failure happened; decides how it is reported. The numbers are those of _errors.py. */
 enum phase { PHASE_LOAD, PHASE_BIND, PHASE_RUN, PHASE_RESULT, PHASE_ITEM, PHASE_INPUT };
 
 /*
- * One call, from its frame to its one terminal frame. In the worker's table from the moment its
- * frame was read until the terminal was queued.
+ * One call, from its frame to its one terminal frame. It is in the worker's table from the reading
+ * of its frame until the terminal frame is queued.
  */
 struct call {
     PyObject_HEAD struct worker *w; /* borrowed: it outlives every call */
@@ -23,10 +23,10 @@ struct call {
     enum agx_remote_kind kind;
     unsigned flags; /* AGX_RECV_* */
     uint64_t max;
-    bool cancelled;    /* the server asked for it */
-    bool over;         /* the terminal frame was queued: nothing may follow */
+    bool cancelled;    /* the server requested it */
+    bool over;         /* the terminal frame is queued: nothing may follow */
     bool exc_sent;     /* CancelledError was sent to `tid` and may still be on its way */
-    unsigned long tid; /* the thread that is inside the function, or 0 */
+    unsigned long tid; /* the thread that runs the function, or 0 */
     struct plan *plan; /* owned; NULL until loaded */
     PyObject *task;    /* owned; on the loop */
     PyObject *waiter;  /* owned; the future that the producer waits on for credit */
@@ -39,21 +39,21 @@ struct call {
 };
 
 PyTypeObject *pyworker_call_type_new(PyObject *module);
-/* New; in the table of calls. NULL with an exception. */
+/* New; adds it to the table of calls. NULL with an exception. */
 struct call *pyworker_call_new(struct worker *w, const struct agx_worker_frame *f);
-/* Terminal frames: the first one counts, the others do nothing. `on_thread` says whose output. */
+/* Terminal frames: only the first one is sent. `on_thread`: by the thread lane. */
 void pyworker_call_finish(struct call *c, PyObject *value, bool on_thread);
-/* The exception that is set; it is cleared. SystemExit and KeyboardInterrupt end the process. */
+/* Reports and clears the exception. SystemExit and KeyboardInterrupt end the process. */
 void pyworker_call_fail(struct call *c, enum phase phase, bool on_thread);
 void pyworker_call_fail_text(struct call *c, const char *type, const char *message, bool cancelled,
                              bool on_thread);
 void pyworker_call_cancelled(struct call *c, bool on_thread);
-/* Takes the call out of the table. */
+/* Removes the call from the table. */
 void pyworker_call_forget(struct call *c);
-/* Empty where the frame has none. New, or NULL with an exception. */
+/* Empty if the frame has none. New, or NULL with an exception. */
 PyObject *pyworker_call_args(struct worker *w, const struct agx_worker_frame *f);
 PyObject *pyworker_call_kwargs(struct worker *w, const struct agx_worker_frame *f);
-/* Runs a plain function in this thread, with arguments as they came, and answers. */
+/* Runs a plain function in this thread, with arguments as received, and answers. */
 void pyworker_call_run(struct call *c, PyObject *args, PyObject *kwargs);
 /* Keeps a copy of the frame for later. -1 with an exception. */
 int pyworker_call_keep_frame(struct call *c, struct agx_str frame) AGX_MUST_CHECK;

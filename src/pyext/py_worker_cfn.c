@@ -2,8 +2,8 @@
  * py_worker_cfn.c: C functions ("c:" targets) in the Python worker. They run on threads of their
  * own (worker/cworker.h) that know nothing of Python; the GIL is taken only to queue a frame.
  *
- * Their locks: the GIL may be held when one of cworker's is taken, never the other way round, for
- * cworker sends without holding any.
+ * Order of locks: cworker's locks may be taken with the GIL held, never the reverse, because
+ * cworker holds no lock while it sends.
  */
 #include "pyext/py_worker.h"
 
@@ -12,9 +12,9 @@
 #include "base/banned.h"
 
 /*
- * A frame for the server. From the thread of a function it goes by the thread lane, and that thread
- * waits where the server does not read; from one that read a frame (`wait` false) by the main
- * thread, which never waits.
+ * Sends a frame to the server. From the thread of a function it goes by the thread lane, and that
+ * thread waits if the server does not read. From a thread that read a frame (`wait` false) it goes
+ * by the main thread, which never waits.
  */
 static void send_frame(void *user, enum agx_remote_kind kind, struct agx_str frame, bool wait)
 {
@@ -41,7 +41,7 @@ void pyworker_cfn_init(struct worker *w, const char *path)
     };
 
     w->cfn = agx_cworker_new(&config);
-    /* What C code prints is captured by lines; to a pipe the C library would keep it back. */
+    /* Output of C code is captured by lines, but the C library buffers whole blocks for a pipe. */
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
@@ -54,7 +54,7 @@ bool pyworker_cfn_frame(struct worker *w, enum agx_remote_lane lane,
         ours = f->by_target && agx_fnlib_is_target(f->callable);
     else
         ours = f->type != AGX_WF_SHUTDOWN && agx_cworker_has(w->cfn, f->id);
-    /* A cancel for no call yet may be for one of either kind: both remember it. */
+    /* A cancel for an unknown call may be for either kind, so both remember it. */
     if (ours || (f->type == AGX_WF_CANCEL && !agx_call_table_get(&w->calls, f->id)))
         (void)!agx_cworker_parsed(w->cfn, lane, f, NULL);
     return ours;

@@ -1,8 +1,8 @@
 /*
  * py_worker_loop.c: the main thread: frames of the loop lane, notes from pool threads, output.
  *
- * A frame is taken off the buffer before user code runs on its behalf, and nothing points into the
- * buffer by then: user code may come back here through a nested loop.
+ * A frame is taken off the buffer before user code runs for it, and no pointer into the buffer is
+ * left by then: user code may come back here through a nested loop.
  */
 #include "pyext/py_worker.h"
 
@@ -18,7 +18,7 @@
 
 #include "base/banned.h"
 
-/* What a frame came to. */
+/* The result of handling a frame. */
 enum verdict { HANDLED, NEED_LOOP, FAILED };
 
 bool pyworker_check_shape(struct call *c, const struct agx_worker_frame *f, bool on_thread)
@@ -53,7 +53,7 @@ bool pyworker_check_shape(struct call *c, const struct agx_worker_frame *f, bool
     return true;
 }
 
-/* Tells the server once for each callable which lane it should use from now on. */
+/* Tells the server, once for each callable, the lane for its next calls. */
 static void hint(struct worker *w, struct plan *p, const struct agx_worker_frame *f)
 {
     struct agx_mp_writer m;
@@ -69,11 +69,11 @@ static void hint(struct worker *w, struct plan *p, const struct agx_worker_frame
     agx_mp_write_raw(&m, f->callable_raw);
     agx_mp_write_str(&m, AGX_STR("lane"));
     agx_mp_write_uint(&m, p->mode == PLAN_THREAD ? AGX_LANE_THREAD : AGX_LANE_LOOP);
-    if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) == 0) /* else it stays where it is: no harm */
+    if (agx_frame_end(&m, AGX_MESSAGE_MAX, NULL) == 0) /* else the lane stays as it is */
         pyworker_flush_soon(w);
 }
 
-/* The plan of a frame that the main thread has before it. New, or NULL with an exception. */
+/* The plan of a frame in the main thread. New, or NULL with an exception. */
 static struct plan *plan_of(struct worker *w, const struct agx_worker_frame *f)
 {
     _cleanup_py_ PyObject *key = NULL;
@@ -89,7 +89,7 @@ static struct plan *plan_of(struct worker *w, const struct agx_worker_frame *f)
     return p ? (struct plan *)Py_NewRef((PyObject *)p) : pyworker_load_plan(w, key, f->by_target);
 }
 
-/* A call with its plan: to a thread, or onto the loop. -1 with SystemExit set. */
+/* Starts a call that has its plan: in a thread, or on the loop. -1 with SystemExit set. */
 static int dispatch(struct call *c, const struct agx_worker_frame *f, struct agx_str frame,
                     enum agx_remote_lane came_by)
 {
@@ -120,7 +120,7 @@ static enum verdict py_worker_loop_refuse(struct worker *w, const struct agx_wor
     return HANDLED;
 }
 
-/* A call whose frame is on top of the loop lane. */
+/* A call whose frame was read from the loop lane. */
 static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
                             struct agx_str frame)
 {
@@ -156,7 +156,7 @@ static enum verdict on_call(struct worker *w, const struct agx_worker_frame *f,
         c->plan = p;
         r = dispatch(c, f, frame, AGX_LANE_LOOP);
     } else {
-        PyErr_Clear(); /* the id of a call in flight: that one goes on */
+        PyErr_Clear(); /* the id of a call in flight, which continues */
         Py_DECREF((PyObject *)p);
     }
     Py_XDECREF((PyObject *)c);
@@ -181,7 +181,7 @@ static void on_credit(struct worker *w, const struct agx_worker_frame *f)
         wake_waiter(c);
 }
 
-/* An item of input, or its end. The inbox reports what is wrong with it by itself. */
+/* An item of input, or its end. The inbox itself reports a bad item. */
 static void on_input(struct worker *w, const struct agx_worker_frame *f)
 {
     struct call *c = agx_call_table_get(&w->calls, f->id);
@@ -203,7 +203,7 @@ static void on_input(struct worker *w, const struct agx_worker_frame *f)
     }
 }
 
-/* Makes the function that runs in a thread see CancelledError. */
+/* Raises CancelledError in the function that runs in a thread. */
 static void interrupt_thread(struct call *c)
 {
     if (c->exc_sent || !c->w->aio.cancelled_error)
@@ -230,7 +230,7 @@ void pyworker_cancel(struct worker *w, uint64_t id)
         cancel_call(c);
         Py_DECREF((PyObject *)c);
     } else if (id > w->thread_last_id) {
-        /* It may still be on its way in the other lane. The oldest are the least likely to be. */
+        /* The call may still be on its way in the other lane, least likely for the oldest ids. */
         if (w->n_early == AGX_ARRAY_LEN(w->early))
             memmove(w->early, w->early + 1, --w->n_early * sizeof(w->early[0]));
         w->early[w->n_early++] = id;
@@ -259,7 +259,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
     struct agx_worker_frame f;
 
     if (agx_worker_frame_parse(frame, &f, NULL) < 0) {
-        w->lanes[AGX_LANE_LOOP].eof = true; /* whoever sends this is no server */
+        w->lanes[AGX_LANE_LOOP].eof = true; /* a server does not send this */
         return HANDLED;
     }
     if (pyworker_cfn_frame(w, AGX_LANE_LOOP, &f))
@@ -288,7 +288,7 @@ static enum verdict handle(struct worker *w, struct agx_str frame)
     return HANDLED;
 }
 
-/* Reads what there is without waiting. */
+/* Reads the available bytes without waiting. */
 static void py_worker_loop_fill(struct worker *w)
 {
     struct lane *lane = &w->lanes[AGX_LANE_LOOP];
@@ -307,7 +307,7 @@ static void py_worker_loop_fill(struct worker *w)
         lane->eof = true;
 }
 
-/* Handles up to a turn's worth of frames that are in the buffer. */
+/* Handles the frames in the buffer, at most AGX_WORKER_FRAMES_TURN. */
 static enum verdict handle_buffered(struct worker *w, bool *ret_more)
 {
     struct lane *lane = &w->lanes[AGX_LANE_LOOP];
@@ -326,7 +326,7 @@ static enum verdict handle_buffered(struct worker *w, bool *ret_more)
         agx_inbuf_used(&lane->in);
         v = handle(w, frame);
         if (v == NEED_LOOP)
-            lane->in.at = at; /* to be looked at again when there is one */
+            lane->in.at = at; /* handled again when there is a loop */
         if (v != HANDLED)
             return v;
     }
@@ -401,7 +401,7 @@ static int start_awaitable(struct call *c, PyObject *awaitable)
     return 0;
 }
 
-/* A call from the thread lane that belongs here, or whose callable was unknown there. */
+/* A call from the thread lane that must run here, or whose callable was unknown there. */
 static int start_noted(struct worker *w, struct call *c, struct agx_str frame)
 {
     struct agx_worker_frame f;

@@ -1,9 +1,9 @@
 /*
  * py_worker_out.c: output of both lanes.
  *
- * The loop lane is written by the main thread, which never waits: what the socket does not take
- * goes when it can be written to, and generators wait meanwhile. The thread lane is written by
- * whichever pool thread comes first; the others leave their answers with it.
+ * The main thread writes the loop lane and never waits: the rest goes when the socket is writable
+ * again, and generators wait meanwhile. The first pool thread that has an answer writes the thread
+ * lane; the others leave their answers to it.
  */
 #include "pyext/py_worker.h"
 
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* More answers than this waiting for a server that does not read: threads wait too. */
+/* If the server does not read and more answers than this wait, threads wait too. */
 #define OUT_MAX ((size_t)4 << 20)
 
 void pyworker_release(PyObject *future)
@@ -54,7 +54,7 @@ static void want_writer(struct worker *w, bool on)
     w->writer_added = on;
 }
 
-/* Sends what the socket takes; the rest goes when it can be written to. Never blocks. */
+/* Sends as much as the socket takes; the rest goes when it is writable. Never blocks. */
 void pyworker_flush(struct worker *w)
 {
     struct agx_str next;
@@ -68,7 +68,7 @@ void pyworker_flush(struct worker *w)
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
-            w->out_broken = true; /* its end of file will be read */
+            w->out_broken = true; /* the reader will see the end of file */
     }
     if (w->out_broken) {
         agx_outq_done(&w->out);
@@ -79,7 +79,7 @@ void pyworker_flush(struct worker *w)
         wake_drained(w);
 }
 
-/* At the end of this turn, or of the loop's. */
+/* Flushes at the end of this turn, or of the loop's turn. */
 void pyworker_flush_soon(struct worker *w)
 {
     _cleanup_py_ PyObject *r = NULL;
@@ -94,7 +94,7 @@ void pyworker_flush_soon(struct worker *w)
     }
 }
 
-/* All of it, waiting for room until then. The GIL is not held. */
+/* Writes all of it; waits for room until that time. The GIL is not held. */
 static bool write_all(int fd, const uint8_t *p, size_t len, uint64_t until_ms)
 {
     while (len > 0) {
@@ -117,7 +117,7 @@ static bool write_all(int fd, const uint8_t *p, size_t len, uint64_t until_ms)
     return true;
 }
 
-/* One batch: at once where the socket has room, else without the GIL. */
+/* Writes one batch: at once if the socket has room, otherwise without the GIL. */
 static void write_batch(struct worker *w, struct agx_buf *batch, uint64_t until_ms)
 {
     int fd = w->lanes[AGX_LANE_THREAD].fd;
@@ -148,7 +148,7 @@ void pyworker_pool_flush_until(struct worker *w, uint64_t until_ms)
         write_batch(w, &batch, until_ms);
         if (o->waiting.len == 0 && batch.cap <= AGX_OUT_KEEP && !o->waiting.data) {
             agx_buf_clear(&batch);
-            o->waiting = batch; /* its memory serves again */
+            o->waiting = batch; /* its memory is used again */
         } else {
             agx_buf_done(&batch);
         }

@@ -1,10 +1,10 @@
 /*
  * py_worker_plan.c: a callable that is ready to be called, and the binding of its arguments.
  *
- * Python's _prepare.py makes plans; here is what happens at each call. A parameter has a check that
- * costs nothing (the value is exactly of the annotated builtin type) and, behind it, the validation
- * in Python that knows everything. What does not bind is left to Python too: its errors are the
- * ones that people know.
+ * Python's _prepare.py makes plans; this file does the work of each call. A parameter first has a
+ * cheap check (the value is exactly of the annotated builtin type). If it fails, Python validates
+ * the value completely. Arguments that do not bind are left to Python too, because people know its
+ * errors.
  */
 #include "pyext/py_worker.h"
 
@@ -28,7 +28,7 @@ static int index_of(const struct plan *p, PyObject *name)
     return -1;
 }
 
-/* 1: the parameters are there, once each; 0: leave it to Python. */
+/* 1: every parameter is given, exactly once; 0: leave it to Python. */
 static int fits(const struct plan *p, PyObject *args, PyObject *kwargs)
 {
     size_t n = (size_t)PyList_Size(args);
@@ -49,7 +49,7 @@ static int fits(const struct plan *p, PyObject *args, PyObject *kwargs)
     return !(p->required & ~seen) && !(p->fills & ~seen);
 }
 
-/* Does the value need no conversion? */
+/* Does the value pass without conversion? */
 static bool passes(PyObject *check, PyObject *value)
 {
     PyObject *type = (PyObject *)Py_TYPE(value);
@@ -92,7 +92,7 @@ static PyObject *check_args(struct plan *p, PyObject *args, unsigned lead)
     return AGX_TAKE_PTR(tuple);
 }
 
-/* In place: the dict is ours. */
+/* Changes the dict in place: no other code has it. */
 static int check_kwargs(struct plan *p, PyObject *kwargs)
 {
     PyObject *key, *value; /* borrowed */
@@ -269,7 +269,7 @@ struct plan *pyworker_load_plan(struct worker *w, PyObject *key, bool by_target)
 
     if (!pair || !PyArg_ParseTuple(pair, "O!p", w->plan_type, &plan, &may_cache))
         return NULL;
-    /* Names of partials and instances are without number: they must not push out the functions. */
+    /* Partials and instances have unlimited names: the cache must have a limit. */
     if (PyDict_Size(w->plans) >= AGX_WORKER_PLANS_MAX)
         PyDict_Clear(w->plans);
     if (PyDict_SetItem(w->plans, key, may_cache ? plan : Py_None) < 0)

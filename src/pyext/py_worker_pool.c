@@ -1,24 +1,24 @@
 /*
  * py_worker_pool.c: the threads that run plain functions.
  *
- * One thread leads: it reads the thread lane and runs each function itself, from frame to answer
- * without handing anything over. While it is inside a function nobody reads; the watchdog sees a
- * leader that has been in one call for a millisecond and makes another thread the leader. The old
- * one, when its function returns, finds itself replaced and becomes a follower.
+ * One thread is the leader: it reads the thread lane and runs each function itself, from frame to
+ * answer without a hand-over. While it runs a function, no thread reads. If a call takes a
+ * millisecond, the watchdog makes another thread the leader; the old one becomes a follower when
+ * its function returns.
  *
  *      LEAD --in one call for too long--> FOLLOW --backlog--> RUN --> FOLLOW
  *        ^                                  |
  *        +---------- promoted --------------+--idle for long--> gone
  *
- * Calls from the loop lane, and those that come while as many functions run as may, wait in the
- * backlog for any thread. One thread more than the limit may exist: it only reads, so that frames
- * of other kinds are never held up by functions that block.
+ * Calls from the loop lane, and calls that come while the maximum number of functions run, wait in
+ * the backlog for any thread. One thread more than the limit may exist: it only reads, so that
+ * blocking functions never delay frames of other kinds.
  *
  * Invariants:
  *  (1) at most one leader, and only it touches the lane's input buffer;
- *  (2) nothing points into that buffer when the leader marks itself busy, because another may use
- *      it from then on;
- *  (3) `busy` belongs to the leader of the moment.
+ *  (2) no pointer into that buffer is left when the leader marks itself busy, because another
+ *      thread may use the buffer from then on;
+ *  (3) `busy` belongs to the current leader.
  */
 #include "pyext/py_worker.h"
 
@@ -35,9 +35,9 @@ enum { IDLE_SECONDS = 10, KEEP_THREADS = 4, QUIET_TICKS = 50 };
 
 struct thread {
     struct worker *w;
-    struct agx_list_node node; /* among the idle ones */
+    struct agx_list_node node; /* in the list of idle threads */
     pthread_cond_t cond;
-    bool woken; /* it was taken off the list */
+    bool woken; /* it was removed from the list */
 };
 
 static void *thread_main(void *arg);
@@ -53,7 +53,7 @@ static bool is_leader(struct worker *w, const struct thread *t)
     return is;
 }
 
-/* After an answer: now, unless the leader has more calls at hand, whose answers can go along. */
+/* After an answer: writes now, unless the leader has more calls whose answers can go along. */
 static void flush_after_call(struct worker *w, const struct thread *t)
 {
     struct agx_str frame;
@@ -91,7 +91,7 @@ static bool spawn_locked(struct worker *w, struct thread **ret_thread)
     return true;
 }
 
-/* An idle thread, woken, or a new one; NULL when there may be no more. */
+/* Wakes an idle thread, or starts a new one; NULL if the limit is reached. */
 static struct thread *recruit_locked(struct worker *w)
 {
     struct pool *p = &w->pool;
@@ -118,7 +118,7 @@ void pyworker_pool_submit(struct worker *w, struct call *take_call)
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* A call that waits, if one more may run. Owned. */
+/* A waiting call, if one more may run. Owned. */
 static struct call *take_backlog_locked(struct pool *p)
 {
     struct call *c = p->running < p->max ? AGX_LIST_TAKE(&p->backlog, struct call, node) : NULL;
@@ -128,7 +128,7 @@ static struct call *take_backlog_locked(struct pool *p)
     return c;
 }
 
-/* Waits on the list of idle threads; the mutex is held, the GIL is let go. False: it was long. */
+/* Waits on the list of idle threads; holds the mutex, releases the GIL. False: idle for long. */
 static bool idle_locked(struct pool *p, struct thread *t)
 {
     struct timespec until;
@@ -153,7 +153,7 @@ static bool idle_locked(struct pool *p, struct thread *t)
 
 enum role { ROLE_LEAD, ROLE_RUN, ROLE_GONE };
 
-/* What this thread does next; *ret_call (owned) for ROLE_RUN. The GIL is held. */
+/* The next role of this thread; *ret_call (owned) for ROLE_RUN. The GIL is held. */
 static enum role next_role(struct worker *w, struct thread *t, struct call **ret_call)
 {
     struct pool *p = &w->pool;
@@ -185,7 +185,7 @@ static enum role next_role(struct worker *w, struct thread *t, struct call **ret
 
 /* ---- the watchdog ---- */
 
-/* The leader enters a function: from here on it may be replaced. False: too many run already. */
+/* The leader enters a function: from now on it may be replaced. False: too many run already. */
 static bool enter_call(struct worker *w)
 {
     struct pool *p = &w->pool;
@@ -214,12 +214,12 @@ static void leave_call(struct worker *w, const struct thread *t)
     if (p->leader == t)
         p->busy = 0;
     if (!agx_list_is_empty(
-            &p->backlog)) /* it waited because too many ran; the leader goes on reading */
+            &p->backlog)) /* it waited because too many ran; the leader continues to read */
         (void)recruit_locked(w);
     pthread_mutex_unlock(&p->mutex);
 }
 
-/* The leader is stuck: another takes the lane. Where none can, it stays as it is until one ends. */
+/* The leader is stuck: another takes the lane. If there is none, nothing changes until one ends. */
 static void promote_locked(struct worker *w)
 {
     struct thread *t = recruit_locked(w);
@@ -230,7 +230,7 @@ static void promote_locked(struct worker *w)
     }
 }
 
-/* Needs no GIL: it sees numbers only. Sleeps for good while no calls come. */
+/* Needs no GIL: it reads only numbers. Sleeps without a timeout while no calls come. */
 static void *watchdog_main(void *arg)
 {
     static const struct timespec tick = { .tv_nsec = AGX_WORKER_SLOW_US * 1000 };
@@ -281,7 +281,7 @@ static void run_backlog(struct worker *w, struct thread *t, struct call *take_ca
 
 /* ---- leading ---- */
 
-/* Was this call cancelled before we read it? Older ones never were ours. */
+/* Was this call cancelled before it was read? Drops older ids: they never come by this lane. */
 static bool was_cancelled(struct worker *w, uint64_t id)
 {
     unsigned kept = 0;
@@ -296,7 +296,7 @@ static bool was_cancelled(struct worker *w, uint64_t id)
     return found;
 }
 
-/* A plan that this thread may use: loaded before, or known to need no import. New or NULL. */
+/* A plan that this thread may use: cached, or known to need no import. New or NULL. */
 static struct plan *plan_here(struct worker *w, const struct agx_worker_frame *f)
 {
     _cleanup_py_ PyObject *key = pyworker_plan_key(f);
@@ -309,11 +309,11 @@ static struct plan *plan_here(struct worker *w, const struct agx_worker_frame *f
         return (struct plan *)Py_NewRef((PyObject *)p);
     if (known)
         p = pyworker_load_plan(w, key, f->by_target);
-    PyErr_Clear(); /* the main thread will try again, and say what is wrong */
+    PyErr_Clear(); /* the main thread will try again, and report the error */
     return p;
 }
 
-/* The leader runs the call itself. The frame is not used any more when it is inside. */
+/* The leader runs the call itself. The function runs after the last use of the frame. */
 static void lead_call(struct worker *w, struct thread *t, struct call *c,
                       const struct agx_worker_frame *f, struct agx_str frame)
 {
@@ -398,7 +398,7 @@ static void read_lane(struct worker *w, struct lane *lane)
         lane->eof = true;
 }
 
-/* The server is gone, or is none. The worker ends as if the other lane had ended. */
+/* The server is gone, or sent garbage. The worker ends as if the other lane had ended. */
 static void end_of_thread_lane(struct worker *w)
 {
     pthread_mutex_lock(&w->pool.mutex);

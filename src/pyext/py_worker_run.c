@@ -13,9 +13,9 @@ static bool is_builtin_value(PyObject *v)
 }
 
 /*
- * Calls the function in a context of its own. While `tid` is set a cancel raises CancelledError in
- * this thread; afterwards one that has not been raised yet is taken back, so that it cannot hit
- * what this thread does next. Both happen under the GIL, as does the cancel. New.
+ * Calls the function in its own context. While `tid` is set, a cancel raises CancelledError in this
+ * thread. Afterwards an exception that was not raised yet is withdrawn, so that it cannot hit the
+ * next work of this thread. Both happen under the GIL, as does the cancel. New.
  */
 static PyObject *call_interruptibly(struct call *c, PyObject *args, PyObject *kwargs)
 {

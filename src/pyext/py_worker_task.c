@@ -1,11 +1,11 @@
 /*
  * py_worker_task.c: coroutines and async generators on the loop.
  *
- * A task runs its first step at once: most coroutines end in it, and their answer then leaves with
- * the same turn of the loop. From 3.12 on asyncio does that itself (eager_start). Before, the step
- * that the new task has just put at the end of the loop's ready queue is taken from there and run.
- * Sending into the coroutine ourselves would be faster and wrong: current_task() would be None,
- * timeouts would fail, and context variables would leak.
+ * A task runs its first step at once: most coroutines end in it, and their answer then leaves in
+ * the same turn of the loop. From 3.12 on asyncio does that itself (eager_start). For older
+ * versions, the worker takes the step that the new task has just put at the end of the loop's ready
+ * queue, and runs it. Sending into the coroutine directly would be faster but wrong: current_task()
+ * would be None, timeouts would fail, and context variables would leak.
  */
 #include "pyext/py_worker.h"
 
@@ -31,7 +31,7 @@ static int py_worker_task_settle(struct call *c, PyObject *task)
         return -1;
     if (!value)
         pyworker_call_fail(c, PHASE_RUN, false);
-    /* The driver of a stream has ended it; if it has not, nobody else would. */
+    /* The driver of a stream normally has ended it; otherwise it must be ended here. */
     if (!c->over)
         pyworker_call_fail_text(c, "RuntimeError", "the stream was left without an end", false,
                                 false);
