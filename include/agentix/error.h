@@ -52,9 +52,9 @@ AGX_PUBLIC enum agx_code agx_error_code(const struct agx_error *e);
 AGX_PUBLIC char *agx_error_format(const struct agx_error *e, char *out, size_t size);
 
 /*
- * What a remote call said of its failure. The type is the name of the exception's class, or one
- * that the runtime gives ("WorkerExited", "CallTimeout", "Cancelled", "ResultUnavailable", ...).
- * NULL where the error is of another origin; the traceback also where there was none. Both live as
+ * The details of a failed remote call. The type is the name of the exception's class, or a name
+ * from the runtime ("WorkerExited", "CallTimeout", "Cancelled", "ResultUnavailable", ...). Both are
+ * NULL for errors of another origin; the traceback is also NULL if there was none. Both live as
  * long as `e`.
  */
 AGX_PUBLIC const char *agx_error_type(const struct agx_error *e);

@@ -2,7 +2,7 @@
  * function_abi.h: the binary interface between a shared object and the worker that loads it.
  * Include <agentix/function.h>, which documents its use.
  *
- * A shared object needs no symbol of ours: every call passes a table of the worker's functions, so
+ * A shared object needs no symbols of the worker: every call passes a table of its functions, so
  * the same object works in agentix-worker and in a Python worker. Tables only grow at their end,
  * and each growth increments AGX_FUNCTION_ABI. A worker refuses an object with a higher number than
  * its own, and accepts lower ones.
@@ -75,7 +75,7 @@ struct agx_fn_call {
     const struct agx_fn_ops *ops;
 };
 
-/* The worker's side of function.h, in the order in which that explains it. */
+/* The worker's side of function.h, in the same order. */
 struct agx_fn_ops {
     int (*arg)(struct agx_fn_call *c, unsigned i, struct agx_fn_value *ret);
     int (*arg_as)(struct agx_fn_call *c, unsigned i, enum agx_fn_type want,
@@ -100,8 +100,7 @@ struct agx_fn_ops {
 
 enum agx_fn_kind { AGX_FN_UNARY, AGX_FN_STREAM, AGX_FN_BIDI };
 
-/* One call of it runs at a time, in the order of arrival; for functions that are not thread-safe.
- */
+/* Its calls run one at a time, in the order of arrival; for functions that are not thread-safe. */
 #define AGX_FUNCTION_SERIAL 1u
 
 struct agx_function {

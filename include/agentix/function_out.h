@@ -131,7 +131,7 @@ static inline int agx_fn_next(struct agx_fn_call *c, struct agx_fn_value *ret)
     return c->ops->next(c, ret);
 }
 
-/* Nonzero once the client has given up: a long computation should check now and then, and return
+/* Nonzero after the call was cancelled. A long computation should check it regularly, and return
  * AGX_FN_CANCELLED. */
 static inline int agx_fn_cancelled(struct agx_fn_call *c)
 {

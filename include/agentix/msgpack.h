@@ -46,7 +46,7 @@ AGX_PUBLIC void agx_writer_ext(struct agx_writer *w, int8_t type, const void *by
 AGX_PUBLIC void agx_writer_raw(struct agx_writer *w, const void *bytes, size_t len);
 /*
  * One JSON value. {"$bytes": "<base64>"} becomes bin, {"$float": "nan"} (or "inf", "-inf") that
- * number. Text that is no JSON fails with its offset, and the writer is as before.
+ * number. Invalid JSON fails with its offset, and the writer is unchanged.
  */
 AGX_PUBLIC int agx_writer_json(struct agx_writer *w, const char *json, size_t len,
                                struct agx_error **err);
@@ -68,7 +68,7 @@ enum agx_value_type {
     AGX_VALUE_EXT
 };
 
-/* One value; of a container its header: the elements are the values that follow. */
+/* One value. For a container it is the header; the elements are the values that follow. */
 struct agx_value {
     enum agx_value_type type;
     int8_t ext_type; /* EXT */
@@ -100,11 +100,10 @@ AGX_PUBLIC int agx_reader_next(struct agx_reader *r, struct agx_value *ret_value
 AGX_PUBLIC int agx_reader_skip(struct agx_reader *r, const void **ret_bytes, size_t *ret_len,
                                struct agx_error **err);
 /*
- * One whole value as JSON text on one line, ending in NUL; the caller frees it with free(). Bytes
- * become
- * {"$bytes": "<base64>"} (so does text that is not UTF-8), numbers that JSON lacks {"$float":
- * "nan"}, arrays of numbers {"$ndarray": {"dtype", "shape", "data": "<base64>"}}, models their
- * fields, other extensions {"$ext": [type, "<base64>"]}. Keys that are no text become text.
+ * One whole value as JSON text on one line, ending in NUL; the caller frees it with free(). Bytes,
+ * and text that is not UTF-8, become {"$bytes": "<base64>"}. Numbers that JSON lacks become
+ * {"$float": "nan"}, arrays of numbers {"$ndarray": {"dtype", "shape", "data": "<base64>"}}, models
+ * their fields, other extensions {"$ext": [type, "<base64>"]}. Keys that are not text become text.
  */
 AGX_PUBLIC int agx_reader_json(struct agx_reader *r, char **ret_json, struct agx_error **err);
 

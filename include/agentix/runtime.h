@@ -13,13 +13,14 @@
  *     agx_call_free(call);
  *     agx_runtime_close(rt);
  *
- * From an event loop: watch agx_runtime_fd() for agx_runtime_events() during at most
- * agx_runtime_timeout_ms(), then agx_runtime_dispatch(), then look at each agx_runtime_next(). The
- * three answers change with every call of this header: ask again before each wait.
+ * From an event loop: watch agx_runtime_fd() for agx_runtime_events() for at most
+ * agx_runtime_timeout_ms(), then call agx_runtime_dispatch(), then handle each call that
+ * agx_runtime_next() returns. Every function of this header may change the three values, so read
+ * them again before each wait.
  *
- * A connection that is lost is made again, and every call goes on where it was: no item is lost or
- * comes twice, and a function runs at most once. Where that cannot be had, the call fails and says
- * so.
+ * The client reconnects when the connection is lost, and every call continues where it was: no item
+ * is lost or comes twice, and a function runs at most once. If that is not possible, the call fails
+ * with an error that says so.
  *
  * Nothing here prints, aborts, installs a signal handler or starts a thread. One runtime and its
  * calls belong to one thread at a time; different runtimes are independent.
@@ -51,27 +52,26 @@ struct agx_runtime_options {
 
 /*
  * Begins to connect and does not wait for it (a host name is looked up here, which may block).
- * Calls may be started at once. Where no connection comes about, the calls that wait for it fail
- * with AGX_UNAVAILABLE, and the next one tries again. -AGX_UNIMPLEMENTED for https://.
+ * Calls may be started at once. If connecting fails, the waiting calls fail with AGX_UNAVAILABLE,
+ * and the next one tries again. -AGX_UNIMPLEMENTED for https://.
  */
 AGX_PUBLIC int agx_runtime_open(const struct agx_runtime_options *options,
                                 struct agx_runtime **ret_runtime, struct agx_error **err);
-/* Blocks until the connection stands. Optional. timeout_ms as in agx_call_wait(). */
+/* Blocks until the client is connected. Optional. timeout_ms as in agx_call_wait(). */
 AGX_PUBLIC int agx_runtime_wait(struct agx_runtime *rt, int timeout_ms, struct agx_error **err);
-/* Ends the session; calls that run are cancelled. Free the calls before. Accepts NULL, returns it.
- */
+/* Ends the session and cancels running calls. Free the calls before. Accepts NULL; returns NULL. */
 AGX_PUBLIC struct agx_runtime *agx_runtime_close(struct agx_runtime *rt);
 
 /* For event loops. -1 while there is no descriptor to watch. */
 AGX_PUBLIC int agx_runtime_fd(const struct agx_runtime *rt);
-/* POLLIN and POLLOUT of <poll.h>, as wanted now. */
+/* The events to watch for now: POLLIN and POLLOUT of <poll.h>. */
 AGX_PUBLIC short agx_runtime_events(const struct agx_runtime *rt);
-/* Milliseconds until agx_runtime_dispatch() must be called whatever happens; -1: no hurry. */
+/* Milliseconds until agx_runtime_dispatch() must be called even without events; -1: no limit. */
 AGX_PUBLIC int agx_runtime_timeout_ms(const struct agx_runtime *rt);
-/* Does what can be done without waiting. Calls tell of their own failures. */
+/* Does everything that is possible without waiting. Each call reports its own failure. */
 AGX_PUBLIC void agx_runtime_dispatch(struct agx_runtime *rt);
-/* A call that has news since it was given last: something to take, its end, or room for input
- * again. Take from it until there is nothing left. NULL: none has. */
+/* A call with news since it was last returned here: something to take, its end, or room for input
+ * again. Take from it until there is nothing left. NULL: no call has news. */
 AGX_PUBLIC struct agx_call *agx_runtime_next(struct agx_runtime *rt);
 
 enum agx_call_kind {
@@ -88,8 +88,8 @@ struct agx_call_options {
     size_t args_len;
     const void *kwargs; /* one msgpack map with text keys, or NULL: no named arguments */
     size_t kwargs_len;
-    uint32_t timeout_ms; /* the whole call; 0: none. Then it fails with AGX_DEADLINE_EXCEEDED */
-    void *user;          /* what agx_call_user() gives back */
+    uint32_t timeout_ms; /* for the whole call, then it fails with AGX_DEADLINE_EXCEEDED; 0: none */
+    void *user;          /* agx_call_user() returns it */
 };
 #define AGX_CALL_OPTIONS_INIT                                                                      \
     {                                                                                              \
@@ -102,12 +102,12 @@ AGX_PUBLIC int agx_call_start(struct agx_runtime *rt, const struct agx_call_opti
 AGX_PUBLIC void *agx_call_user(const struct agx_call *call);
 
 /*
- * Asks for the end of the call: it then fails with AGX_CANCELLED, unless it ended before. The
- * function sees its cancellation.
+ * Cancels the call: it then fails with AGX_CANCELLED, unless it ended before. The function sees the
+ * cancellation.
  */
 AGX_PUBLIC void agx_call_cancel(struct agx_call *call);
 
-/* A call that still runs is cancelled, and nobody hears of it again. Accepts NULL, returns it. */
+/* Frees the call; cancels it if it still runs. Accepts NULL; returns NULL. */
 AGX_PUBLIC struct agx_call *agx_call_free(struct agx_call *call);
 
 enum agx_take {
@@ -117,8 +117,8 @@ enum agx_take {
 };
 
 /*
- * What has come, without waiting: an enum agx_take, or the code of the call's failure (again at
- * each further take). The value is msgpack, borrowed until the next take, wait or free of this
+ * Takes received data without waiting. Returns an enum agx_take, or the code of the call's failure
+ * (each time). The value is msgpack, borrowed until the next take, wait or free of this
  * call. Codes: AGX_CANCELLED; AGX_DEADLINE_EXCEEDED ("CallTimeout"); AGX_UNAVAILABLE: no server, or
  * one that stops; AGX_ABORTED ("WorkerExited"); AGX_DATA_LOSS ("ResultUnavailable": it may or may
  * not have run); AGX_RESOURCE_EXHAUSTED; AGX_INVALID_ARGUMENT ("BadRequest"); AGX_UNKNOWN: the
@@ -129,18 +129,18 @@ AGX_PUBLIC int agx_call_take(struct agx_call *call, const void **ret_value, size
 
 /*
  * Blocks until the unary call has its result, which is borrowed until agx_call_free(). timeout_ms
- * bounds this wait (-1: not at all): past it -AGX_DEADLINE_EXCEEDED, without a type, and the call
- * goes on.
+ * limits this wait (-1: no limit). After it, the function returns -AGX_DEADLINE_EXCEEDED, without a
+ * type, and the call continues.
  */
 AGX_PUBLIC int agx_call_wait(struct agx_call *call, int timeout_ms, const void **ret_value,
                              size_t *ret_len, struct agx_error **err);
 
-/* Blocks until the next item of a stream or bidi call: 1, 0 at its end. Otherwise as
+/* Blocks until the next item of a stream or bidi call. 1: an item; 0: its end. Otherwise as
  * agx_call_wait(). */
 AGX_PUBLIC int agx_stream_next(struct agx_call *call, int timeout_ms, const void **ret_item,
                                size_t *ret_len, struct agx_error **err);
 
-/* Input of a bidi call: may an item be sent now, or does the function have enough of them? */
+/* Input of a bidi call: may an item be sent now? False while the function has enough of them. */
 AGX_PUBLIC bool agx_call_can_send(const struct agx_call *call);
 /* One msgpack value. -AGX_FAILED_PRECONDITION while agx_call_can_send() is false. */
 AGX_PUBLIC int agx_call_send(struct agx_call *call, const void *item, size_t len,
