@@ -47,7 +47,7 @@ int agx_frame_decoder_end(const struct agx_frame_decoder *d, struct agx_error **
 /* Accepts NULL. */
 void agx_frame_decoder_done(struct agx_frame_decoder *d);
 
-/* Starts `w` on a frame at the end of `out`; what is written until agx_frame_end() is its map. */
+/* Starts `w` on a frame at the end of `out`; writes until agx_frame_end() are its map. */
 void agx_frame_begin(struct agx_mp_writer *w, struct agx_buf *out);
 
 /*

@@ -6,7 +6,7 @@
  *                               +--(size 0)--> TRAILER_START -> TRAILER -> TRAILER_LF -> ...
  *                                                   +--> LAST_LF -> end
  *
- * Extensions and trailers are read, bounded and dropped: nobody uses them.
+ * Extensions and trailers are read up to a limit and dropped: they are not needed.
  */
 #include "codec/http1_internal.h"
 
@@ -14,7 +14,7 @@
 
 enum {
     SIZE_DIGITS_MAX = 16,    /* of a 64-bit size */
-    EXTENSION_MAX = 1 << 10, /* one size line; nobody sends any */
+    EXTENSION_MAX = 1 << 10, /* one size line; usually there are none */
     TRAILERS_MAX = 8 << 10,  /* all trailers together */
 };
 

@@ -37,7 +37,7 @@ enum agx_init_kind {
     AGX_INIT_UNKNOWN,      /* id: answers QUERY for an unknown id */
     AGX_INIT_EXITED,       /* id, exit_code, signo, usage: no process is left; until FORGET */
     AGX_INIT_GONE,         /* id: answers KILL */
-    AGX_INIT_TAKEN,        /* id, code: the input is written, or nobody reads it */
+    AGX_INIT_TAKEN,        /* id, code: the input is written, or has no reader */
     AGX_INIT_OUTPUT,       /* id, flags (ERR, EOF), offset, data: if init keeps the logs */
 };
 

@@ -50,7 +50,7 @@
     F(LIST_USER)    /* /etc/passwd and /etc/group get lines for root and `user` */                 \
     F(SHIFTED)      /* layers have the nsset's ids on disk, and are not idmapped */
 
-/* Flags of a mount, likewise. */
+/* Flags of a mount, numbered in the same way. */
 #define AGX_PLAN_MOUNT_FLAGS(F)                                                                    \
     F(READ_ONLY)                                                                                   \
     F(IDMAP)     /* ids on disk are those inside; else id X inside is base + X on disk */          \

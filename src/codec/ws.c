@@ -4,7 +4,7 @@
  * A reader is between frames (in_frame false, `header` fills) or inside one (`left` payload bytes
  * to come). Invariants:
  *  (1) control frames never touch `body`, so they may stand between the fragments of a message;
- *  (2) what is in `body` is unmasked;
+ *  (2) the bytes in `body` are unmasked;
  *  (3) body.len + left <= max for a data frame: checked when the header is complete, so that no
  *      byte of a message that is too big is ever stored;
  *  (4) the capacity of `body` is at most twice what has come, plus FIRST_ROOM.
