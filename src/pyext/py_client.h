@@ -117,7 +117,7 @@ enum session_state {
     SESSION_GREETING, /* connected; the owner does the handshake */
     SESSION_RESUMING, /* resume was sent, resume:done has not come yet */
     SESSION_OPEN,
-    SESSION_CLOSED, /* for good */
+    SESSION_CLOSED, /* permanently */
 };
 
 /* Random bytes for masking keys, fetched by one system call: enough for 256 frames. */
@@ -130,7 +130,7 @@ struct session {
     PyObject_HEAD struct client_module *module;
     PyObject *owner;
     PyObject *loop;      /* while attached */
-    PyObject *transport; /* NULL: `fd` is ours */
+    PyObject *transport; /* NULL: the session owns `fd` */
     int fd;
     enum session_state state;
     unsigned proto;      /* 1: our server; 0: one of 0.1.5 */

@@ -435,7 +435,7 @@ static PyMethodDef session_methods[] = {
     { "fail", session_fail, METH_VARARGS,
       "fail(type, message, sent_only=False): ends the open calls with an error." },
     { "detach", session_detach, METH_NOARGS, "Drops the connection; calls stay open." },
-    { "close", session_close, METH_NOARGS, "Ends the connection and the session for good." },
+    { "close", session_close, METH_NOARGS, "Ends the connection and the session permanently." },
     { "calls", session_calls, METH_NOARGS, "The open calls by id." },
     { "expire", session_expire, METH_O, "expire(call_id): the deadline of a call has passed." },
     { "flush", pyclient_session_flush, METH_NOARGS, NULL },
