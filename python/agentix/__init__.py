@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 
-TYPE_CHECKING = False  # what type checkers take for true; typing itself is slow to import
+TYPE_CHECKING = False  # type checkers take it for true; typing itself is slow to import
 if TYPE_CHECKING:
     from agentix.deployment._plugin import load_deployment, register_deployment
     from agentix.deployment.base import (

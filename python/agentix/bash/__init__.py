@@ -34,7 +34,7 @@ __all__ = [
 MAX_OUTPUT = 10 << 20
 
 _READ = 65536
-# How long output that the shell's children left in the pipes is read after its end.
+# The time for reading output that the shell's children left in the pipes after its end.
 _DRAIN_S = 1.0
 # Variables of the runtime itself, which a command of the task must not inherit.
 _SCRUBBED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "AGENTIX_TOKEN")

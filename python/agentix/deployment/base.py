@@ -1,4 +1,4 @@
-"""What a deployment is: something that makes sandboxes with a runtime in them."""
+"""The protocol of deployments: objects that create sandboxes with a runtime in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SandboxId = NewType("SandboxId", str)
 
 
 class SandboxConfig(BaseModel):
-    """What to make: the task's image, and the image that holds the bundle."""
+    """A sandbox to create: the task's image, and the image that holds the bundle."""
 
     image: str
     runtime_image: str
@@ -41,10 +41,10 @@ class Sandbox:
 
 @runtime_checkable
 class Deployment(Protocol):
-    """Makes sandboxes and removes them. Configured by the environment: no arguments."""
+    """Creates sandboxes and removes them. The environment configures it: no arguments."""
 
     async def create(self, config: SandboxConfig) -> Sandbox:
-        """A sandbox that is ready for calls."""
+        """Creates a sandbox; it is ready for calls."""
         ...
 
     async def delete(self, sandbox_id: SandboxId) -> None:

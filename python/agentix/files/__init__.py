@@ -23,7 +23,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UploadResult(BaseModel):
-    """Where the file is, and how many bytes it has."""
+    """The place of the file, and its size in bytes."""
 
     path: str
     size: int

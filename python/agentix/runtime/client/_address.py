@@ -71,7 +71,7 @@ def proxy_for(address: Address) -> Proxy | None:
         return None
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme != "http" or not parts.hostname:
-        raise ValueError(f"proxy {_without_password(parts)!r} is no http:// address")
+        raise ValueError(f"proxy {_without_password(parts)!r} is not an http:// address")
     return Proxy(parts.hostname, parts.port or 80, _basic(parts))
 
 

@@ -41,7 +41,7 @@ class Reconnect:
 
 
 class _Refused(HandshakeError):
-    """The server refuses us permanently: another attempt would fail the same way."""
+    """The server refuses permanently: another attempt would fail in the same way."""
 
 
 class Link:
@@ -59,11 +59,11 @@ class Link:
         self._greeting: asyncio.Queue[str | Exception] | None = None
         self._session_id: str | None = None
         self._resume_s = 0.0
-        self._lost_at: float | None = None  # while a connection with open calls is away
+        self._lost_at: float | None = None  # set while a connection with open calls is lost
         self._watch: asyncio.TimerHandle | None = None
         self._error: BaseException | None = None
 
-    # ---- what the session asks ----
+    # ---- called by the session ----
 
     def wanted(self) -> None:
         """Called when a call needs a connection and there is none."""
@@ -112,7 +112,7 @@ class Link:
     # ---- connecting ----
 
     async def ensure(self) -> Session:
-        """Connected, or RuntimeUnreachable."""
+        """Waits for the connection; raises RuntimeUnreachable."""
         while self.session.state != "open":
             self.wanted()
             assert self._task is not None
@@ -185,7 +185,7 @@ class Link:
             except HttpStatus as e:
                 if e.status in (401, 403):
                     raise _Refused(str(e)) from None
-                wire.close()  # a server or proxy that wants to be asked by polling first
+                wire.close()  # a server or proxy that requires polling first
                 wire = await self._door.knock()
                 polled = await poll_open(self._door, wire)
                 await upgrade(self._door, wire, polled["sid"])

@@ -50,7 +50,7 @@ class Recipe:
     def _result_annotation(self, fn: Callable[..., Any]) -> Any:
         annotation = self.signature.return_annotation
         if isinstance(fn, type):
-            return fn  # a call of a class gives an instance, whatever __init__ says
+            return fn  # calling a class returns an instance, whatever __init__ is annotated with
         if self.kind == "unary":
             return annotation
         if typing.get_origin(annotation) in ASYNC_ITERATORS:
@@ -95,7 +95,7 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature:
     except ValueError:
         if not callable(fn):
             raise
-        return _ANYTHING  # a builtin that has none, such as max
+        return _ANYTHING  # a builtin without a signature, such as max
 
 
 def _item_of(annotation: Any) -> Any:
@@ -110,7 +110,7 @@ def _channel_parameter(signature: inspect.Signature) -> inspect.Parameter:
 def _prefix(
     fn: Callable[..., Any], target: str | None, name: str, kind: str
 ) -> tuple[bytes, BaseException | None]:
-    """The part of the request that is the same for each call, or why there is none."""
+    """The part of the request that is the same for each call, or the reason why it has none."""
     fields: dict[str, str | bytes]
     try:
         fields = {"target": target} if target else {"callable_payload": dump_callable(fn)}
@@ -123,7 +123,7 @@ def _prefix(
 def _dumper(
     signature: inspect.Signature,
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[Any], dict[str, Any]]] | None:
-    """How arguments become what msgpack has; None where they can be packed as they are."""
+    """The function that converts arguments for msgpack; None if they can be packed unchanged."""
     parameters = list(signature.parameters.values())
     encoders = [Encoder(p.annotation) for p in parameters]
     if all(e.is_plain for e in encoders):
@@ -163,7 +163,7 @@ def _is_found_by_name(fn: types.FunctionType) -> bool:
 
 
 def recipe_for(fn: Callable[..., Any]) -> Recipe:
-    """The recipe of a function: kept where that is safe."""
+    """The recipe of a function; cached if that is safe."""
     if type(fn) is not types.FunctionType:
         return Recipe(fn)
     recipe = _RECIPES.get(fn)

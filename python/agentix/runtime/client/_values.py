@@ -84,12 +84,12 @@ class Encoder:
                 self._dump = _adapter(self._annotation).dump_python
             value = self._dump(value, mode="python")
         except Exception:
-            pass  # what the annotation does not explain travels as it is, or fails to be packed
+            pass  # a value that does not match its annotation is sent unchanged, or fails to pack
         return plain(value)
 
 
 def encode_fallback(value: Any) -> Any:
-    """For objects that msgpack does not have and no annotation explains: models and dataclasses."""
+    """For objects that neither msgpack nor an annotation covers: models and dataclasses."""
     dump = getattr(type(value), "model_dump", None)
     if dump is not None:
         return dump(value, mode="python")

@@ -27,10 +27,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 In = TypeVar("In")
 
-# The largest message that we take, unless told otherwise: what our server allows.
+# The default for the largest accepted message: the limit of our server.
 MAX_MESSAGE = 256 << 20
 
-# A handshake that takes longer will not succeed; calls wait for it.
+# A handshake that takes longer has failed; calls wait for it.
 CONNECT_MAX_S = 30.0
 
 
@@ -137,7 +137,7 @@ class RuntimeClient(Caller):
             CALL_ID.reset(token)
 
     async def health(self) -> HealthResponse:
-        """What the server says about itself; RuntimeUnreachable where it does not answer."""
+        """The server's health report; RuntimeUnreachable if it does not answer."""
         from agentix.runtime.shared.models import HealthResponse
 
         try:
@@ -150,7 +150,7 @@ class RuntimeClient(Caller):
             raise make_error("health", error) from e
 
     async def close(self) -> None:
-        """Ends the connection. Calls that are under way fail with RuntimeUnreachable."""
+        """Ends the connection. Running calls fail with RuntimeUnreachable."""
         await self._link.close()
 
     async def __aenter__(self) -> Self:
@@ -164,7 +164,7 @@ class RuntimeClient(Caller):
     ) -> None:
         await self.close()
 
-    # Names of 0.1.5 that tools have come to use.
+    # Names of 0.1.5 that tools use.
 
     @property
     def _pending(self) -> dict[str, Call]:
@@ -187,7 +187,7 @@ def _seconds(timeout: float | None) -> float:
 
 
 async def _pump(call: Call, recipe: Recipe, channel: Channel[Any]) -> None:
-    """Sends what the user puts into the channel, as fast as the function takes it."""
+    """Sends the items that the user puts into the channel, as fast as the function takes them."""
     assert recipe.push_item is not None
     try:
         await call.credit()
@@ -196,7 +196,7 @@ async def _pump(call: Call, recipe: Recipe, channel: Channel[Any]) -> None:
                 await call.credit()
         call.end_input()
     except Exception as e:
-        call.fail(e)  # an item that cannot be sent must not vanish
+        call.fail(e)  # an item that cannot be sent must not be lost silently
 
 
 async def _talk(call: Call, recipe: Recipe, channel: Channel[Any]) -> AsyncGenerator[Any, None]:

@@ -1,10 +1,10 @@
 """Why a remote call failed.
 
     RemoteCallError             the function raised, or the server refused the call
-      WorkerExited              the worker died with the call in it
+      WorkerExited              the worker died during the call
       CallTimeout               no answer in time; also a TimeoutError
-      MessageTooLarge           request or answer is past the other side's limit
-      ResultUnavailable         the connection was lost, and with it the outcome
+      MessageTooLarge           request or answer exceeds the other side's limit
+      ResultUnavailable         the connection was lost, and so was the outcome
       RuntimeUnreachable        no connection; also a ConnectionError
 
     CallCancelled               the call was cancelled at the other end
@@ -75,7 +75,7 @@ class RemoteCallError(_Failed, RuntimeError):
 
 
 class WorkerExited(RemoteCallError):
-    """The worker died with the call in it."""
+    """The worker died during the call."""
 
     returncode: int | None
     """Exit code; negative: the signal that killed it. None where the server did not say."""
@@ -119,7 +119,7 @@ _CLASSES: dict[str, type[RemoteCallError]] = {
 
 
 def make_error(display_name: str, error: Any) -> BaseException:
-    """The exception that stands for an error map of the wire."""
+    """The exception for a received error map."""
     if not isinstance(error, dict):
         error = {"type": "Unknown", "message": ""}
     if error.get("cancelled"):

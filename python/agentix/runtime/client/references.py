@@ -16,7 +16,7 @@ _ATTRIBUTE = "__agentix_target__"
 
 
 def reference(target: str) -> Callable[[F], F]:
-    """Declares a function of the runtime: of a shared object, or one that is only there in Python.
+    """Declares a function of the runtime: of a shared object, or a Python function only there.
 
         @reference("c:words::count")
         def count(text: str) -> dict[str, int]:
@@ -32,7 +32,7 @@ def reference(target: str) -> Callable[[F], F]:
 
         await client.remote(count, "one two three")
 
-    The signature says how values travel and which shape the call has; the body is never run.
+    The signature defines the encoding of values and the shape of the call; the body never runs.
     """
     module, separator, name = target.partition("::")
     if not (module and separator and name):
@@ -52,7 +52,7 @@ def target_of(fn: Callable[..., Any]) -> str | None:
 
 
 def declared_shape(signature: inspect.Signature) -> str:
-    """The shape of a declaration, which has no body that could show it."""
+    """The shape of a declaration, by its signature alone: it has no body."""
     annotation = signature.return_annotation
     if (typing.get_origin(annotation) or annotation) not in ASYNC_ITERATORS:
         return "unary"

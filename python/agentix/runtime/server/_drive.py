@@ -11,12 +11,12 @@ CREDIT_ITEMS, CREDIT_BYTES = 64, 49152
 
 
 class Inbox(Channel):
-    """The channel that a bidi function reads: filled by frames. An item is validated when the
-    function takes it, so that those before a bad one are answered first."""
+    """The channel that a bidi function reads; frames fill it. An item is validated when the
+    function takes it, so that the items before a bad one are answered first."""
 
     def __init__(self, call, annotation):
         super().__init__()
-        self.task = None  # the one that drives the generator
+        self.task = None  # drives the generator
         self._call, self._validate = call, Validator(annotation)
         self._taken = self._taken_bytes = self._seen = self._seen_bytes = 0
 
@@ -27,7 +27,7 @@ class Inbox(Channel):
             self._wake(self._takers)
 
     def broken(self, error):
-        """An item has come that cannot be unpacked. It waits for its turn like any other."""
+        """Called for an item that cannot be unpacked. It waits for its turn like any other."""
         self.feed(None, 0, error)
 
     def end(self):
@@ -37,14 +37,14 @@ class Inbox(Channel):
             self._wake(self._takers)
 
     def _refuse(self, error):
-        """An item is not what the function asks for: the call is over, and the generator closed."""
+        """An item does not match the annotation: ends the call, and closes the generator."""
         self._call.fail(error, INPUT)
         self._items.clear()
         self.end()
         self.task.cancel()
 
     def leave(self):
-        """The call is over: breaks the reference cycle between the call and this inbox."""
+        """Called when the call is over: breaks the reference cycle of call and inbox."""
         self._items.clear()
         self.end()
         self.task = self._call = None
@@ -83,7 +83,7 @@ class Inbox(Channel):
         else:
             self._count(size)
             return item
-        # The cancel arrives here, or in the task that waits for the one that took the item.
+        # The cancellation arrives here, or in the task that waits for the one that took the item.
         await _turn()
         raise StopAsyncIteration
 
@@ -93,8 +93,8 @@ async def _turn():
 
 
 async def _send_all(call, generator):
-    """Every item, as fast as the receiver takes them. A cancel while it waits for that is raised
-    inside the generator, which may still have something to say."""
+    """Sends every item, as fast as the receiver takes them. A cancellation during that wait is
+    raised inside the generator, which may still send items."""
     emit = call.emit
     async for item in generator:
         wait = emit(item)
@@ -134,7 +134,7 @@ def stream(call, plan, args, kwargs):
 
 
 def bidi(call, plan, args, kwargs):
-    """The coroutine that drives a bidi call, and what takes its input."""
+    """The coroutine that drives a bidi call, and its inbox."""
     channel = plan.bind.__self__.channel
     arguments = getattr(channel.annotation, "__args__", ())
     inbox = Inbox(call, arguments[0] if arguments else object)

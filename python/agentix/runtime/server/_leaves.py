@@ -1,7 +1,8 @@
 """How values without a msgpack type are encoded.
 
-The packer asks for each object that it cannot write, and writes the answer in its place; it comes
-back for what is inside. A receiver that knows the annotated type turns text back into it.
+The packer calls these functions for each object that it cannot write, and writes the result
+instead; it calls them again for objects inside the result. A receiver that knows the annotated type
+converts text back.
 """
 
 import sys
@@ -21,7 +22,7 @@ def _cannot(value):
 
 
 def _loaded(module, name):
-    """A type of a module that somebody has imported, or () to be asked for in isinstance()."""
+    """A type of a module if that is imported; otherwise (), which isinstance() accepts."""
     return getattr(sys.modules.get(module), name, ())
 
 
@@ -56,7 +57,7 @@ def replace(value):
     kind = type(value)
     if isinstance(value, (set, frozenset)):
         return list(value)
-    if isinstance(value, (int, complex)):  # an int that is asked for is past 64 bits
+    if isinstance(value, (int, complex)):  # an int that comes here is past 64 bits
         return str(value)
     if isinstance(value, _loaded("enum", "Enum")):
         return value.value

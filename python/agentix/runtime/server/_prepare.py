@@ -1,7 +1,7 @@
-"""Makes a callable ready to be called: loads it, reads its signature, says how each argument is
+"""Makes a callable ready to be called: loads it, reads its signature, decides how each argument is
 checked and how its result is dumped.
 
-pydantic is imported only where an annotation asks for more than an exact builtin type, because its
+pydantic is imported only if an annotation needs more than an exact builtin type, because its
 import costs more than most calls.
 """
 
@@ -26,12 +26,12 @@ THREAD, RUN_COROUTINE, STREAM, BIDI = range(4)
 _NONE = type(None)
 _SCALARS = (int, str, float, bool, bytes, _NONE)
 _EXACT = (*_SCALARS, list, dict)
-# Defaults of these types are what a caller might have sent, so they are validated like that.
+# Defaults of these types could be values from a caller, so they are validated like those.
 _RAW = (int, str, float, bool, bytes, list, dict, tuple, set)
 
 
 def _from_typing(name):
-    """A name of typing, if anybody has imported that; otherwise no annotation can be it."""
+    """A name of typing, if typing is imported; otherwise no annotation can use it."""
     return getattr(sys.modules.get("typing"), name, Empty)
 
 
@@ -48,8 +48,8 @@ def _members(annotation):
 
 
 def _check(annotation):
-    """What a value must exactly be to need no validation: None (anything), a type, or types; an
-    empty tuple when only pydantic knows."""
+    """The exact types of values that need no validation: None (any), a type, or types; an empty
+    tuple if pydantic must decide."""
     if _is_any(annotation):
         return None
     members = tuple(_NONE if member is None else member for member in _members(annotation))
@@ -59,7 +59,7 @@ def _check(annotation):
 
 
 def _is_plain(annotation):
-    """Is a value of this type packed as it is, without a dump?"""
+    """Is a value of this type packed unchanged, without a dump?"""
     if _is_any(annotation) or annotation is None or annotation in (*_EXACT, tuple):
         return True
     members = _members(annotation)
@@ -71,7 +71,7 @@ def _is_plain(annotation):
 
 
 def _gives_types_back(annotation):
-    """Can a receiver that has the annotation turn text back into what was returned?"""
+    """Can a receiver that has the annotation convert text back to the returned value?"""
     return not _is_any(annotation) and annotation not in (list, dict, tuple)
 
 
@@ -166,7 +166,7 @@ class Binder:
 
 def _is_channel(annotation):
     if "agentix.runtime.shared.rpc" not in sys.modules:
-        return False  # nobody can have named a Channel
+        return False  # without that module no annotation can be a Channel
     from agentix.runtime.shared.rpc import is_channel_annotation
 
     return is_channel_annotation(annotation)
@@ -180,9 +180,9 @@ def _mode(fn, binder):
 
 
 def _result_annotation(fn, found, mode):
-    """Of what one result, or one item, is."""
+    """The annotation of one result, or of one item."""
     if isinstance(fn, type):
-        return Empty  # a class says "None" of its __init__ and gives an instance
+        return Empty  # the annotation of __init__ is None, but calling a class returns an instance
     if mode in (STREAM, BIDI):
         arguments = getattr(found.returns, "__args__", ())
         return arguments[0] if arguments else Empty
@@ -190,7 +190,7 @@ def _result_annotation(fn, found, mode):
 
 
 def _dump(annotation):
-    """What turns a result into something to pack, or None when it is packed as it is."""
+    """The function that converts a result for packing; None if it is packed unchanged."""
     if _is_plain(annotation):
         return None
     to_python = _adapter(annotation).serializer.to_python
@@ -241,7 +241,7 @@ def _import_target(target):
 
 
 def _is_reference(fn):
-    """Does its pickle hold nothing but its name? Then loading it again gives the same object."""
+    """Does its pickle hold only its name? Then loading it again returns the same object."""
     function, builtin = type(_is_reference), type(len)
     if type(fn) is builtin:
         return not hasattr(fn, "__self__") or type(fn.__self__) is type(sys)

@@ -121,7 +121,7 @@ def _boot(loop_fd, thread_fd):
     """The worker and its glue, ready to start."""
     _set_path(os.environ.get("AGENTIX_PATH", ""))
     sys.setswitchinterval(SWITCH_INTERVAL)
-    sys.stdout.reconfigure(line_buffering=True)  # who follows the log sees whole lines at once
+    sys.stdout.reconfigure(line_buffering=True)  # readers of the log get whole lines at once
 
     from agentix._worker import new_worker
 

@@ -1,14 +1,14 @@
 """Signatures of callables.
 
-inspect knows every callable, and its import costs more than a first call may. A plain function
-tells all that is needed itself; inspect is asked about the others.
+inspect knows every callable, but its import takes longer than a first call may. A plain function
+has all that is needed in its own attributes; inspect is used for other callables.
 """
 
 from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # what type checkers take for true; a worker starts without typing
+TYPE_CHECKING = False  # type checkers take it for true; a worker starts without typing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -43,7 +43,7 @@ def _function_type() -> type:
 
 
 def _evaluated(function: Any) -> dict[str, Any]:
-    """The annotations of a function; text is evaluated where the function stands."""
+    """The annotations of a function; strings are evaluated in the function's globals."""
     found = dict(function.__annotations__)
     for name, value in found.items():
         if isinstance(value, str):
@@ -89,13 +89,13 @@ def _of_anything(fn: Callable[..., Any]) -> Signature:
 
 
 def is_plain(fn: Any) -> bool:
-    """A function as `def` makes it, that nobody has wrapped."""
+    """Is it a function made by `def`, without a wrapper?"""
     return type(fn) is _function_type() and not fn.__dict__
 
 
 def signature(fn: Callable[..., Any]) -> Signature:
-    """The signature with evaluated annotations; raises what evaluating them raises. Builtins that
-    have none take anything."""
+    """The signature with evaluated annotations; raises what evaluating them raises. For builtins
+    without a signature, one that accepts anything."""
     if is_plain(fn):
         return _of_function(fn)
     try:
@@ -111,7 +111,7 @@ def flags(fn: Any) -> int:
     if is_plain(fn):
         return int(fn.__code__.co_flags)
     seen = 0
-    while seen < 64:  # a chain that bites its own tail
+    while seen < 64:  # the chain may be circular
         seen += 1
         partial = getattr(sys.modules.get("functools"), "partial", ())
         if isinstance(fn, partial):

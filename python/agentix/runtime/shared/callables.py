@@ -1,4 +1,4 @@
-"""Callables on their way: by pickle, and by name for people."""
+"""Callables as pickles, and their names for people."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["Bidi", "RemoteCall", "Stream", "Unary"]
 
 @dataclass(frozen=True, slots=True)
 class Unary(Generic[R]):
-    """One result: `await` it, once. Nothing is sent before that."""
+    """One result: `await` it once. Nothing is sent before that."""
 
     _call: Awaitable[R]
 
@@ -37,7 +37,7 @@ class Unary(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[R]):
-    """Items: `async for` over it. Nothing is sent before the first; leaving early cancels."""
+    """Items: `async for` over it. Nothing is sent before that; leaving the loop early cancels."""
 
     _items: AsyncIterator[R]
 

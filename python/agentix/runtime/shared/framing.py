@@ -27,7 +27,7 @@ def pack_frame(payload: dict[str, Any]) -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """The next frame; None when the other side has closed. Length 0 is an empty map."""
+    """Reads the next frame; None when the other side has closed. Length 0 is an empty map."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if length > FRAME_MAX:

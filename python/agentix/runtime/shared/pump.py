@@ -13,8 +13,8 @@ DEFAULT_BIDI_BUFFER = 64
 
 
 async def drain(intake: asyncio.Queue[Any], user_q: asyncio.Queue[Any], sentinel: Any) -> None:
-    """Moves items from one queue to another, in order, up to and with `sentinel`. Being cancelled
-    ends it quietly."""
+    """Moves items from one queue to another, in order, up to and including `sentinel`. A
+    cancellation ends it without an exception."""
     with contextlib.suppress(asyncio.CancelledError):
         while True:
             item = await intake.get()

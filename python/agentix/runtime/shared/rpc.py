@@ -1,5 +1,5 @@
-"""The vocabulary of remote calls that client and worker share: channels, and what shape a callable
-has."""
+"""Definitions of remote calls that client and worker share: channels, and the shape of a
+callable."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Channel(Generic[T]):
         try:
             await future
         except BaseException:
-            # Who was woken and cannot go on passes the turn on.
+            # A woken task that cannot continue wakes the next one.
             if future.done() and not future.cancelled():
                 self._wake(waiting)
             elif future in waiting:
@@ -92,7 +92,7 @@ def is_channel_annotation(annotation: object) -> bool:
 
 
 def detect_declared_shape(fn: Callable[..., Any]) -> str:
-    """ "unary", "stream" or "bidi": what the signature of a callable says."""
+    """ "unary", "stream" or "bidi", according to the signature of a callable."""
     from agentix.runtime.shared._signature import ASYNC_GENERATOR, flags, signature
 
     found = signature(fn)
