@@ -6,20 +6,24 @@
  * DIR is the store, CONFIG the directory of Docker's config.json; the environment's PULL_ENGINE is
  * an engine's socket, PULL_INSECURE a registry without TLS. All are pulled at the same time.
  *
- * Lines: "progress REF LAYERS/TOTAL
- * BYTES/TOTAL", "got REF ID LAYER..." with the directories of the layers, the top one first;
- * "failed REF CODE TEXT".
+ * Lines: "progress REF LAYERS/TOTAL BYTES/TOTAL", "got REF ID LAYER..." with the directories of the
+ * layers, the top one first; "failed REF CODE TEXT".
+ *
+ * A store that stops leaves unfinished removals to its next start, so the driver stops it only when
+ * DIR/tmp is empty, or after TIDY_TRIES looks.
  */
 #include "base/macros.h"
 #include "image/pull.h"
 #include "loop/signals.h"
 
+#include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REFS_MAX = 64 };
+enum { REFS_MAX = 64, TIDY_MS = 20, TIDY_TRIES = 1500 };
 
 struct wish {
     const char *ref;
@@ -32,6 +36,9 @@ static struct {
     struct agx_puller *puller;
     struct wish wishes[REFS_MAX];
     size_t n_left;
+    char tmp[PATH_MAX];
+    uv_timer_t tidy;
+    unsigned n_looks;
 } d;
 
 static void must(int r, struct agx_error *error, const char *what)
@@ -49,6 +56,27 @@ static void on_stopped(void *user, struct agx_error *error)
 {
     (void)user;
     must(error ? -1 : 0, error, "stop the store");
+}
+
+static bool tmp_is_empty(void)
+{
+    DIR *dir = opendir(d.tmp);
+    const struct dirent *e;
+    size_t n = 0;
+
+    while (dir && (e = readdir(dir)))
+        n += e->d_name[0] != '.';
+    if (dir)
+        (void)closedir(dir);
+    return n == 0;
+}
+
+static void tidy(uv_timer_t *timer)
+{
+    if (!tmp_is_empty() && ++d.n_looks < TIDY_TRIES)
+        return;
+    uv_close((uv_handle_t *)timer, NULL);
+    agx_images_stop(d.images, on_stopped, NULL);
 }
 
 static void on_progress(void *user, const struct agx_pull *p)
@@ -79,7 +107,7 @@ static void on_done(void *user, struct agx_image *image, struct agx_error *error
     if (--d.n_left > 0)
         return;
     d.puller = agx_puller_close(d.puller);
-    agx_images_stop(d.images, on_stopped, NULL);
+    (void)uv_timer_start(&d.tidy, tidy, 0, TIDY_MS);
 }
 
 int main(int argc, char **argv)
@@ -106,6 +134,8 @@ int main(int argc, char **argv)
         config.engine = &engine;
     config.retry_ms = 50;
     must(agx_loop_open(&d.loop, &err), err, "open a loop");
+    (void)uv_timer_init(agx_loop_uv(d.loop), &d.tidy);
+    (void)snprintf(d.tmp, sizeof(d.tmp), "%s/tmp", argv[1]);
     must(agx_images_open(d.loop, &images, &d.images, &err), err, "open the store");
     must(agx_puller_open(d.loop, d.images, &config, &d.puller, &err), err, "open a puller");
     for (d.n_left = 0; argv[3 + d.n_left]; d.n_left++) {
