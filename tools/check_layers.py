@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Fails on an #include that breaks the layers: a folder of src/ uses only folders below it.
 
-The tables are the rule; docs/ARCHITECTURE.md says why.
+The tables below are the rule; docs/ARCHITECTURE.md gives the reason.
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 # Lowest first. A folder may include itself and every folder of a lower row, never a neighbour.
 LAYERS = [
-    ["agentix"],  # include/agentix, the installed headers: they stand on nothing of ours
+    ["agentix"],  # include/agentix, the installed headers: they include nothing else of ours
     ["base"],
     ["loop", "codec", "core"],
     ["wire", "fetch"],
@@ -22,13 +22,13 @@ LAYERS = [
     ["cli", "pyext"],
 ]
 
-# Folders inside a layer, lowest first: the same rule holds among them. native and docker are
-# neighbours, so neither knows the other.
+# Folders inside a layer, lowest first. The same rule applies to them. native and docker are in one
+# row, so neither includes the other.
 PARTS = {
     "backend": [
         ["backend"],
         ["backend/exec", "backend/net", "backend/files"],
-        ["backend/config"],  # what both are opened with; a header, not a folder
+        ["backend/config"],  # the configuration of both; a header, not a folder
         ["backend/native/net", "backend/native/limits", "backend/docker/api"],
         ["backend/native", "backend/docker"],
         ["backend/target"],  # the table of backends: files, not a folder
@@ -36,10 +36,10 @@ PARTS = {
     "daemon": [["daemon/manager"], ["daemon/service"], ["daemon"]],
 }
 
-# Each is an executable of its own: what it needs from another belongs in a layer below both.
+# Each is an executable of its own: code that two of them need belongs in a layer below both.
 PROGRAMS = {"daemon", "init", "forward", "runtime", "worker", "cli"}
 
-# Folders that stand outside the order, and all that they may include.
+# Folders outside this order, and everything that they may include.
 NARROW = {
     "init": ["init/", "base/", "codec/initproto"],
     "forward": ["forward/", "base/"],
@@ -52,7 +52,7 @@ DOORS = [
     (r"pyext/.*", r"src/pyext/.*", "Python stays in src/pyext"),
 ]
 
-# Folders without input and output, clock or threads, and the system headers that would bring them.
+# Folders without I/O, clock or threads, and the system headers that would provide them.
 PURE = ["codec", "core"]
 IMPURE = (
     r"(uv|poll|pthread|threads|fcntl|dirent|netdb|signal|time)\.h"
@@ -67,7 +67,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 def folder_of(path):
-    """The layer of a source: src/NAME/... or include/NAME/...; None where there is none."""
+    """The layer of a source: NAME of src/NAME/... or include/NAME/...; None if it has none."""
     parts = Path(path).parts
     return parts[1] if len(parts) > 2 else None
 

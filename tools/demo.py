@@ -1,10 +1,10 @@
 """usage: demo.py BUILD-DIR
 
-The main job, once: a sandbox whose main process is agentix-server, and calls into it from outside,
-of the functions in examples/remote_call/words.py. The daemon is one of its own, with the native
-backend, in a directory that goes with all the rest. Its network is a namespace of its own, so that
-nothing of the machine's is changed. Where no such sandbox can be made, a line says why, and the
-server runs without one.
+Does the main job of Agentix once: makes a sandbox whose main process is agentix-server, and calls
+the functions of examples/remote_call/words.py in it from outside. The demo starts its own daemon,
+with the native backend, in a temporary directory and in its own network namespace, so it changes
+nothing on the machine. If no such sandbox can be made, it prints the reason, and the server runs
+without one.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ TIMEOUT_S = 120
 
 
 class CannotRun(Exception):
-    """Why there can be no sandbox here."""
+    """The reason why no sandbox can be made here."""
 
 
 class Failed(Exception):
-    """What went wrong, with what is known of it."""
+    """The demo failed; the text has the reason and the log."""
 
 
 def say(what, text):
@@ -40,7 +40,7 @@ def say(what, text):
 
 @contextlib.contextmanager
 def undisturbed():
-    """Signals wait until it is over."""
+    """Blocks the signals until the end of the block."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield
@@ -49,7 +49,7 @@ def undisturbed():
 
 
 def hear_signals():
-    """In a child that was started undisturbed."""
+    """Unblocks the signals in a child that was started with them blocked."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 
@@ -76,12 +76,12 @@ def is_gone(pid):
 
 
 class Stage:
-    """The directory, and what runs with files in it."""
+    """The temporary directory, and the programs whose files are in it."""
 
     def __init__(self, build):
         self.build = build
         self.top = Path(tempfile.mkdtemp(prefix="agentix-demo-"))
-        # The server's socket; both sides have it under the same path.
+        # The server's socket has the same path in the sandbox and outside.
         self.share = self.top / "share"
         self.share.mkdir()
         self.socket = self.share / "rt.sock"
@@ -97,7 +97,7 @@ class Stage:
         ]
 
     def call(self):
-        """The calls, from a process of their own, which says what came of them."""
+        """Makes the calls, in a separate process, which prints the results."""
         paths = f"{self.build / 'python'}:{EXAMPLE}"
         done = subprocess.run(
             [sys.executable, EXAMPLE / "main.py", f"unix://{self.socket}"],
@@ -120,7 +120,7 @@ class Stage:
 
 
 class Sandbox(Stage):
-    """A daemon, and the one sandbox that it makes."""
+    """A daemon and its only sandbox."""
 
     def __init__(self, build):
         super().__init__(build)
@@ -148,7 +148,7 @@ class Sandbox(Stage):
         )
 
     def start(self):
-        """The daemon goes into the background when it serves, or says why it does not."""
+        """Starts the daemon, which goes into the background when ready, or prints an error."""
         own_network = ["unshare", "--net"] if os.geteuid() == 0 else []
         with (self.top / "stderr").open("w+") as stderr, undisturbed():
             done = subprocess.run(
@@ -166,7 +166,7 @@ class Sandbox(Stage):
                 raise CannotRun(stderr.read().strip().removeprefix("agentixd: "))
 
     def mounts(self):
-        """What the server needs of the machine, read-only: its libraries, its interpreter, us."""
+        """The server's libraries and interpreter, and our own files; all of them read-only."""
         seen = {Path("/usr"): Path("/usr")}
         for name in ("/bin", "/lib", "/lib64"):
             if Path(name).exists():
@@ -204,13 +204,13 @@ class Sandbox(Stage):
         return '"SANDBOX_STATE_READY"' not in found.stdout
 
     def said(self):
-        """The server, and the daemon."""
+        """The logs of the server and of the daemon."""
         own = self.data / "agentix"
         logs = (own / "native" / "boxes" / NAME / "0" / "main.log", own / "agentixd.log")
         return "".join(log.read_text(errors="replace") for log in logs if log.exists())
 
     def close(self):
-        """What is there of it, however far it came."""
+        """Removes whatever exists, also after a failed start."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             self.agentix("sandbox", "delete", NAME)
         self.end_daemon()
@@ -232,7 +232,7 @@ class Sandbox(Stage):
                 return
 
     def remove_groups(self):
-        """Control groups, and whoever is in them: there are some only if the daemon was killed."""
+        """Removes control groups and kills the processes in them, if the daemon was killed."""
         instance = self.data / "agentix" / "instance"
         if not instance.exists():
             return
@@ -248,14 +248,14 @@ class Sandbox(Stage):
 
 
 def is_removed(group):
-    """It can be removed once its last process is gone."""
+    """Tries to remove a control group, which works once its last process has ended."""
     with contextlib.suppress(OSError):
         group.rmdir()
     return not group.exists()
 
 
 class Loopback(Stage):
-    """The server alone, on this machine."""
+    """The server without a sandbox, on this machine."""
 
     def __init__(self, build):
         super().__init__(build)
@@ -294,7 +294,7 @@ def closing(stage):
 
 
 def in_sandbox(build):
-    """False: there can be none here, which was said."""
+    """Returns False if no sandbox can be made here; it has printed the reason then."""
     with closing(Sandbox(build)) as stage:
         try:
             stage.start()

@@ -2,7 +2,8 @@
 """usage: make_wheel.py BUILD-DIRECTORY OUT-DIRECTORY
 
 Packs the Python package of a Meson build directory, with its extension modules, into one wheel for
-CPython 3.11 and later on Linux. The same inputs give the same bytes. Also a PEP 517 build backend.
+CPython 3.11 and later on Linux. The same inputs give the same bytes. This file is also a PEP 517
+build backend.
 """
 
 import base64
@@ -53,7 +54,7 @@ def package_files(build):
 
 
 def write(wheel, content):
-    """The archive, with the list of hashes that installers check."""
+    """Writes the archive, with the list of hashes that installers check."""
     info = next(name for name in content if name.endswith(".dist-info/WHEEL")).rsplit("/", 1)[0]
     record = ""
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -65,14 +66,14 @@ def write(wheel, content):
 
 
 def _add(archive, name, data):
-    entry = zipfile.ZipInfo(name)  # dated 1980, whatever the files are
+    entry = zipfile.ZipInfo(name)  # always dated 1980
     entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(entry, data)
 
 
 def make(build, out):
-    """Returns the name of the wheel."""
+    """Makes the wheel and returns its name."""
     p = project()
     stem = f"{p['name']}-{p['version']}"
     content = {n: f.read_bytes() for n, f in package_files(build).items()}
@@ -88,7 +89,7 @@ def make(build, out):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """PEP 517: a release build of its own, then its wheel."""
+    """PEP 517: makes a separate release build, then its wheel."""
     build = ROOT / "build/wheel"
     if not (build / "build.ninja").exists():
         command = ["meson", "setup", str(build), str(ROOT), "--buildtype=release"]
@@ -103,7 +104,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """PEP 517: the source is the repository itself."""
+    """PEP 517: there is no source distribution, only the repository."""
     raise NotImplementedError("there is no source distribution: build from the repository")
 
 
