@@ -1,10 +1,10 @@
-"""What the codec figures share: our codec_bench beside codec_peer.py in the peer's environment."""
+"""Shared by the codec figures: our codec_bench, and codec_peer.py in the peer's environment."""
 
 from measure import BenchError, run
 
 
 def codec_pair(bench, work, peer):
-    """(ours, peer) for one kind of work, after both have shown that they mean the same bytes."""
+    """(ours, peer) for one kind of work, after a check that both work on the same bytes."""
     ours = [bench.program("bench/codec_bench")]
     theirs = [bench.peer(peer), "-I", bench.root / "bench" / "codec_peer.py"]
     if run([*ours, "--bytes", work]) != run([*theirs, "--bytes", work]):

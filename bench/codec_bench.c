@@ -1,9 +1,9 @@
 /*
- * codec_bench.c: how much each codec gets through in a second, in one thread.
+ * codec_bench.c: measures how much work each codec does per second, in one thread.
  *
  *     codec_bench NAME SECONDS    prints the rate of one kind of work
- *     codec_bench --bytes NAME    writes what the work reads or makes, so that the peer's side
- *                                 (codec_peer.py) can be shown to do the same
+ *     codec_bench --bytes NAME    writes the bytes that the work reads or makes; the caller
+ *                                 compares them with those of the peer's side (codec_peer.py)
  *
  * The message is a unary call as a client sends it: tgt.add(1, b=2).
  */
@@ -25,8 +25,8 @@
 #define HEADER "451-[\"unary\",{\"_placeholder\":true,\"num\":0}]"
 
 enum {
-    BATCH = 64,            /* pieces of work between two looks at the clock */
-    UNMASK_SIZE = 1 << 20, /* so that pieces a second are MiB/s */
+    BATCH = 64,            /* pieces of work between two reads of the clock */
+    UNMASK_SIZE = 1 << 20, /* so that pieces per second are MiB/s */
 };
 
 struct bench {
@@ -40,7 +40,7 @@ struct work {
     int (*once)(struct bench *b);    /* one piece of work: 0, or negative */
 };
 
-/* As the server builds it for its worker: arguments are raw bytes that it does not look into. */
+/* Builds the call as the server does for its worker: it copies the arguments as raw bytes. */
 static int write_call(struct agx_buf *out)
 {
     struct agx_mp_writer w;
@@ -74,7 +74,7 @@ static int prepare_call(struct bench *b)
     return write_call(&b->in);
 }
 
-/* As the server reads it: every field checked and found, no argument decoded. */
+/* Reads the call as the server does: it finds and checks every field, and decodes no argument. */
 static int decode_call(struct bench *b)
 {
     struct agx_mp_field fields[] = {
@@ -150,7 +150,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Pieces of work a second, over at least `seconds`; negative when the work fails. */
+/* Pieces of work per second, over at least `seconds`; negative if the work fails. */
 static double rate(const struct work *w, struct bench *b, double seconds)
 {
     double start = now(), took = 0, pieces = 0;
@@ -179,7 +179,7 @@ static void bench_done(struct bench *b)
     agx_buf_done(&b->out);
 }
 
-/* Without `seconds` it shows the bytes. */
+/* Without `seconds` it writes the bytes. */
 static int run_work(const struct work *w, const char *seconds)
 {
     _cleanup_(bench_done) struct bench b = { .in = AGX_BUF_INIT(2 * UNMASK_SIZE),

@@ -1,7 +1,7 @@
 """The peers' side of codec_bench.c: the same work, done by the library that the peer uses.
 
 usage: codec_peer.py NAME SECONDS    prints the rate of one kind of work
-       codec_peer.py --bytes NAME    writes what the work reads or makes
+       codec_peer.py --bytes NAME    writes the bytes that the work reads or makes
 
 Runs in the peer's own virtual environment. Imports are inside the functions: each environment has
 only the packages of its peer.
@@ -75,7 +75,7 @@ WORKS = {
 
 
 def rate(once, seconds):
-    """Pieces a second, over at least that many seconds."""
+    """Pieces of work per second, measured over at least this many seconds."""
     start, took, pieces = time.perf_counter(), 0.0, 0
     while took < seconds:
         for _ in range(BATCH):

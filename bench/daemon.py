@@ -1,7 +1,7 @@
-"""What the daemon's figures share: agentixd with the fake backend, and ghz as its neutral client.
+"""Shared by the daemon's figures: agentixd with the fake backend, and ghz as a neutral client.
 
-Where AGBOXD names the program of agents-sandbox's daemon, that is measured beside ours; it needs a
-Docker engine. Otherwise our figure stands alone.
+If AGBOXD names the program of agents-sandbox's daemon, it is measured beside ours; it needs a
+Docker Engine. Otherwise the figure has no peer.
 """
 
 import functools
@@ -15,14 +15,14 @@ import time
 from measure import BenchError, run
 
 AT_ONCE = 64
-# ghz needs a moment to come up to speed, and its first calls count too.
+# ghz needs a moment to reach its speed, and counts its first calls too.
 LEAST_SECONDS = 1.0
 START_SECONDS = 60
 SANDBOX = '{"create_spec":{"image":"scratch","labels":{"of":"bench"}}'
 
 
 class Daemon:
-    """A daemon with directories of its own, which end with the figure."""
+    """A daemon with its own directories, which are removed after the figure."""
 
     def __init__(self, bench, program, options=(), config=None):
         self.bench, self.home = bench, pathlib.Path(bench.temporary_directory())
@@ -42,7 +42,7 @@ class Daemon:
         self.process = None
 
     def start(self):
-        """Returns how many seconds passed until it took a connection and answered."""
+        """Starts the daemon; returns the seconds until it accepted a connection."""
         log = (self.home / "log").open("ab")
         began = time.monotonic()
         self.process = subprocess.Popen(
@@ -72,13 +72,13 @@ class Daemon:
         return said[-1] if said else "it said nothing"
 
     def kill(self):
-        """As a crash would end it."""
+        """Ends the daemon as a crash would."""
         if self.process:
             self.process.kill()
             self.process.wait()
 
     def memory(self, key):
-        """Of /proc/PID/status, in bytes."""
+        """The value of a key in /proc/PID/status, in bytes."""
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(key + ":"):
                 return int(line.split()[1]) * 1024
@@ -91,7 +91,7 @@ class Daemon:
 
 
 class Ours(Daemon):
-    # No limits that a bench would meet, and nothing that stops by itself meanwhile.
+    # No limits that a figure would reach, and no sandbox that stops by itself.
     CONFIG = """\
 limits: { sandboxes_per_uid: 0, execs_per_uid: 0, subscribers_per_uid: 0 }
 sandbox: { idle_ttl: 0 }
@@ -130,20 +130,20 @@ def started(daemon):
 
 
 def peer_daemon(bench):
-    """The peer's daemon, running, or None."""
+    """The peer's daemon, started, or None."""
     program = os.environ.get("AGBOXD")
     return started(Peer(bench, program)) if program else None
 
 
 @functools.cache
 def tools(root, build):
-    """ghz, and the descriptors of our services for it."""
+    """The paths of ghz and of the descriptors of our services."""
     home = run([root / "tools/peer_env", "ghz"]).decode().strip()
     return pathlib.Path(home, "bin/ghz"), build / "src/wire/api_descriptor_set.pb"
 
 
 def ghz_run(bench, daemon, method, data, *options):
-    """One run of ghz: its report. `method` is with its service and package."""
+    """Runs ghz once and returns its report. `method` includes its service and package."""
     program, descriptors = tools(bench.root, bench.build)
     command = [program, "--insecure", "--protoset", descriptors, "--call", method, "-d", data]
     report = json.loads(run([*command, *options, "-O", "json", f"unix://{daemon.socket}"]))
@@ -156,7 +156,7 @@ def ghz_run(bench, daemon, method, data, *options):
 def ghz(bench, daemon, method, seconds, data="{}", at_once=AT_ONCE):
     """Calls a method of agbox.v1 for some seconds."""
     options = ["-c", at_once, "--connections", min(at_once, 8)]
-    # Calls that the end of the run cuts off are no failures.
+    # A call that is still running at the end of the run does not count as a failure.
     options += ["-z", f"{max(seconds, LEAST_SECONDS)}s", "--duration-stop", "wait"]
     return ghz_run(bench, daemon, f"agbox.v1.SandboxService.{method}", data, *options)
 
@@ -173,19 +173,19 @@ def percentile_us(report, percent):
 
 
 def ping_p999(bench, daemon, seconds):
-    """How long all but one of 1,000 Pings take at the most, one after the other."""
+    """The 99.9th percentile of Pings, one after the other."""
     load = [bench.program("bench/rpc_load"), daemon.socket, "/agbox.v1.SandboxService/Ping"]
     return float(run([*load, seconds, 1]).split()[3])
 
 
 def create(bench, daemon, count):
-    """Makes sandboxes, and returns when they are accepted."""
+    """Makes sandboxes, and returns when the daemon has accepted them."""
     method = "agbox.v1.SandboxService.CreateSandbox"
     ghz_run(bench, daemon, method, SANDBOX + "}", "-c", AT_ONCE, "-n", count)
 
 
 def create_one(bench, daemon, name):
-    """A sandbox of that name, and its history of three events."""
+    """Makes a sandbox with this name; its history has three events."""
     which = json.dumps({"sandbox_id": name})
     data, once = f'{SANDBOX},"sandbox_id":"{name}"' + "}", ("-c", 1, "-n", 1)
     ghz_run(bench, daemon, "agbox.v1.SandboxService.CreateSandbox", data, *once)
@@ -202,8 +202,8 @@ def sides(bench, measure_one):
 
 
 def durable(bench, seconds, at_once, config=""):
-    """CreateSandbox a second, against a daemon with an empty store. The backend never finishes one,
-    so that what is measured is validating, storing and answering."""
+    """CreateSandbox per second, with an empty store. The backend never finishes a create, so the
+    figure measures only validating, storing and answering."""
     daemon = Ours(bench, config)
     try:
         daemon.start()
@@ -222,7 +222,7 @@ def durable_pair(bench, at_once):
 
 
 class Idle:
-    """A daemon with many subscribers for whom nothing happens."""
+    """A daemon with many subscribers and no events."""
 
     def __init__(self, bench, subscribers):
         self.daemon = started(Ours(bench))

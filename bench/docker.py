@@ -1,8 +1,8 @@
-"""What the figures of the Docker backend share: an engine of their own, in namespaces of its own,
-and beside it bench/docker_driver.py, which has the daemon and measures both sides.
+"""Shared by the figures of the Docker backend: a separate Docker Engine in its own namespaces, and
+bench/docker_driver.py beside it, which starts the daemon and measures both sides.
 
-The peer is the docker command on the same engine. In figures `docker_*_agbox` it is the daemon of
-agents-sandbox, where AGBOXD names its program; otherwise ours stands alone.
+The peer is the docker command on the same engine. In figures `docker_*_agbox` the peer is the
+daemon of agents-sandbox, if AGBOXD names its program; otherwise the figure has no peer.
 """
 
 import json
@@ -11,12 +11,12 @@ import subprocess
 
 from measure import BenchError
 
-# Of measure.py's rounds: from that length on a round is a full one.
+# A round of measure.py with at least this length is a full round.
 FULL_SECONDS = 0.2
 
 
 class Box:
-    """The driver beside its engine, which end with the figure."""
+    """The driver and its engine, which end with the figure."""
 
     def __init__(self, bench, image, driver="docker_driver.py"):
         python = bench.root / "build/venv/bin/python"
@@ -47,7 +47,7 @@ class Box:
             raise BenchError(f"the driver ended with {self.process.returncode}")
 
     def ask(self, **question):
-        """One question, one answer, a line each."""
+        """Sends one question and returns its answer; each is one line."""
         try:
             print(json.dumps(question), file=self.process.stdin, flush=True)
         except BrokenPipeError:
@@ -67,8 +67,8 @@ def percentile(values, percent):
 
 
 def side(box, name, percent, counts, **question):
-    """A side that returns a percentile of its round, in ms. `counts`: samples of a full round, and
-    of a short one."""
+    """A side that returns a percentile of its round, in ms. `counts` has the number of samples of a
+    full round and of a short one."""
 
     def measure_one(seconds):
         count = counts[0] if seconds >= FULL_SECONDS else counts[1]

@@ -1,13 +1,13 @@
 """usage: docker_driver.py BUILD IMAGE
 
-Runs beside a Docker engine (tests/support/docker_box.py) and measures what it is asked for: a JSON
-object a line on standard input, and an answer a line on standard output.
+Runs beside a Docker Engine (tests/support/docker_box.py) and answers questions: each line of
+standard input is a question, a JSON object, and gets one line on standard output as its answer.
 
     {"side": "ours", "what": "create", "count": 3, "at_once": 1}    {"value": [412.1, 398.7, ...]}
 
-Values are milliseconds. Sides: `ours`; `ready`, ours with networks kept ready; `agbox`, the daemon
-that AGBOXD names; `docker`, the docker command. `alive` sandboxes stay for the driver's whole life,
-and `exec` goes round among them.
+Values are milliseconds. The sides are `ours`; `ready`, which is ours with networks prepared in
+advance; `agbox`, the daemon that AGBOXD names; and `docker`, the docker command. `alive` sandboxes
+stay until the driver ends, and `exec` uses them in turn.
 """
 
 import itertools
@@ -32,13 +32,13 @@ from measure import Bench, BenchError, run  # noqa: E402
 
 WAIT_SECONDS = 120
 DOCKER = "/usr/bin/docker"
-# Ends at once on TERM.
+# A main process that ends at once on TERM.
 IDLE = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]
 numbers = itertools.count(1)
 
 
 def timed(function, name):
-    """Milliseconds that it took; where it gives the moment from which to count, from there."""
+    """The milliseconds of a call, from its start, or from the moment that it returns."""
     began = time.monotonic()
     counts_from = function(name)
     return (time.monotonic() - (counts_from or began)) * 1e3
@@ -64,7 +64,7 @@ class Command:
 
 
 class Watched:
-    """A sandbox with its events."""
+    """A sandbox and the stream of its events."""
 
     def __init__(self, client, name):
         self.name, self.client = name, client
@@ -85,7 +85,7 @@ class Watched:
         return self.ended.setdefault(exec_id, queue.Queue())
 
     def exec(self):
-        """The moment when it was accepted."""
+        """Runs /bin/true to its end and returns the moment when the command was accepted."""
         exec_id = f"exec-{next(numbers)}"
         end = self.end_of(exec_id)
         self.client.start(self.name, "/bin/true", exec_id=exec_id)
@@ -130,14 +130,14 @@ class Service:
 
     def watch(self, name):
         self.watched[name] = Watched(self.client, name)
-        self.exec(name)  # the first exec opens what stays open
+        self.exec(name)  # the first exec opens connections that later ones use
 
     def exec(self, name):
         return self.watched[name].exec()
 
 
 class DockerDaemon(Daemon):
-    """Ours, on the engine of the box."""
+    """Our daemon, on the engine of the box."""
 
     def __init__(self, bench, config=""):
         options = ["--foreground", "--backend", "docker"]
@@ -157,13 +157,13 @@ class Side:
         return [f"bench-{os.getpid()}-{next(numbers)}" for _ in range(count)]
 
     def each(self, verb, names, at_once):
-        """Milliseconds of each."""
+        """The milliseconds of each call."""
         function = getattr(self.target, verb)
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda name: timed(function, name), names))
 
     def keep(self, count):
-        """Sees to it that so many sandboxes live, to run commands in."""
+        """Makes sandboxes until `count` exist, to run commands in."""
         made = self.names(count - len(self.alive))
         self.each("create", made, min(8, max(1, len(made))))
         for name in made:
@@ -177,7 +177,7 @@ class Side:
         return self.each("exec", [next(places) for _ in range(count)], at_once)
 
     def life(self, what, count, at_once, alive):
-        """Creates and deletes `count` sandboxes, and stops them where that is asked for."""
+        """Creates, stops if asked to, and deletes `count` sandboxes."""
         self.keep(alive)
         names = self.names(count)
         took = {"create": self.each("create", names, at_once)}
@@ -205,7 +205,7 @@ def make(bench, name, image):
 
 
 def serve(make_side):
-    """make_side(name): a side, when it is first asked for."""
+    """Answers questions; calls make_side(name) at the first question to a side."""
     sides = {}
     for line in sys.stdin:
         question = json.loads(line)

@@ -1,10 +1,10 @@
 /*
- * lives: creates sandboxes, waits until they are READY and deletes them, several at a time.
+ * lives.c: creates sandboxes, waits until they are READY and deletes them, several at a time.
  *
  *     lives SOCKET IMAGE PREFIX COUNT AT-ONCE
  *
- * Prints how many a second. Each of those at once is a thread with a connection of its own that
- * waits in unary calls, as the command line does. Ids are PREFIX-1 and so on.
+ * Prints the number of sandboxes per second. AT-ONCE threads run, each with its own connection, and
+ * wait in unary calls, as the command line does. The ids are PREFIX-1 and so on.
  */
 #include "base/clock.h"
 #include "grpc/client.h"
@@ -25,7 +25,7 @@ static const char *socket_path, *image, *prefix;
 static uint64_t count;
 static atomic_uint_fast64_t begun;
 
-/* One of those at once. */
+/* One thread and its connection. */
 struct lane {
     pthread_t thread;
     struct agx_grpc_client *client;
@@ -113,7 +113,7 @@ static void *run(void *lane)
     return NULL;
 }
 
-/* True: all lives were whole. */
+/* Returns whether all lives succeeded. */
 static bool run_all(struct lane *lanes, size_t n)
 {
     bool whole = true;

@@ -1,10 +1,10 @@
-"""What a figure is, and how one is measured.
+"""Defines figures and measures them.
 
 A figure is a module in bench/figures/. The first line of its docstring is its title. It has
 
-    UNIT    of what is measured, such as "messages/s"
-    BAR     what must be reached, such as "ratio >= 10, ours <= 130", or None
-    setup   setup(bench) gets everything ready and returns two functions (ours, peer); peer may be
+    UNIT    the unit of the value, such as "messages/s"
+    BAR     the condition to reach, such as "ratio >= 10, ours <= 130", or None
+    setup   setup(bench) prepares everything and returns two functions (ours, peer); peer may be
             None. Each takes a number of seconds, measures for about that long and returns a value.
 
 The ratio is ours / peer.
@@ -21,8 +21,8 @@ import tempfile
 ROUNDS, ROUND_SECONDS = 9, 0.3
 QUICK_ROUNDS, QUICK_ROUND_SECONDS = 3, 0.05
 
-# Name of a peer's environment -> its packages, each with its version, so that a ratio of today can
-# be compared with one of next year.
+# Name of a peer's environment -> its packages. Each has a version, so that ratios of today can be
+# compared with ratios of next year.
 PEERS = {
     "agentixx-0.1.5": ["agentixx==0.1.5"],
     "agentixx-0.2.6": ["agentixx==0.2.6"],
@@ -37,11 +37,11 @@ COMPARE = {">=": operator.ge, "<=": operator.le}
 
 
 class BenchError(Exception):
-    """Why a figure cannot be measured, for people."""
+    """A figure cannot be measured; the text gives the reason."""
 
 
 def run(command):
-    """The standard output of a command, as bytes; BenchError when it fails."""
+    """Runs a command and returns its standard output as bytes; BenchError if it fails."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
@@ -55,17 +55,17 @@ def run(command):
 
 
 class Bench:
-    """What figures may ask for: programs of ours and interpreters of peers."""
+    """Gives figures our programs and the interpreters of peers."""
 
     def __init__(self, root, build):
         self.root, self.build, self.deferred = root, build, []
 
     def defer(self, function):
-        """Called when the figure is done, whatever came of it; the last one first."""
+        """Registers a function to call after the figure, also after an error; last one first."""
         self.deferred.append(function)
 
     def clean_up(self):
-        """Everything, also where one of them fails."""
+        """Calls all registered functions, also if one of them fails."""
         try:
             while self.deferred:
                 self.deferred.pop()()
@@ -74,20 +74,20 @@ class Bench:
                 self.clean_up()
 
     def temporary_directory(self):
-        """The path of a directory that lives as long as the figure."""
+        """Makes a directory that exists until the figure ends, and returns its path."""
         directory = tempfile.TemporaryDirectory(prefix="agentix-bench-")
         self.defer(directory.cleanup)
         return directory.name
 
     def program(self, name):
-        """A program of the build directory, by its path in there."""
+        """The path of a program in the build directory."""
         path = self.build / name
         if not path.exists():
             raise BenchError(f"no '{path}': run `make bench`, or tools/build release, first")
         return path
 
     def peer(self, name):
-        """The Python of a peer's own virtual environment, which is made when it is missing."""
+        """The Python of a peer's virtual environment, which is made if it is missing."""
         home, packages = self.root / "build" / "bench" / name, PEERS[name]
         stamp, wanted = home / ".stamp", f"{home} {' '.join(packages)}"
         if not (stamp.exists() and stamp.read_text() == wanted):
@@ -106,12 +106,12 @@ class Figure:
 
 
 def figures_in(folder):
-    """name -> path, in the order of the names."""
+    """Name -> path, sorted by name."""
     return {path.stem: path for path in sorted(pathlib.Path(folder).glob("*.py"))}
 
 
 def reached(bar, ours, ratio):
-    """True, False, or None where there is no bar or nothing to hold against it."""
+    """Whether the values reach the bar; None if there is no bar, or no value that it names."""
     values, verdict = {"ours": ours, "ratio": ratio}, None
     for condition in bar.split(", ") if bar else []:
         found = CONDITION.match(condition)
@@ -136,7 +136,8 @@ def measure_sides(bench, figure, quick):
     values = {side: [] for side in sides}
     rounds, seconds = (QUICK_ROUNDS, QUICK_ROUND_SECONDS) if quick else (ROUNDS, ROUND_SECONDS)
     for number in range(rounds):
-        # By turns, and each first in every other round: a machine that gets slower hurts both.
+        # Both run in turn, and each is first in every other round, so that a machine that gets
+        # slower affects both.
         for side in sorted(sides, reverse=number % 2 == 1):
             if sides[side]:
                 values[side].append(sides[side](seconds))

@@ -1,8 +1,8 @@
-"""What the figures of the native backend share: the box of docker.py, in which its daemon and an
-engine stand side by side, and bench/native_driver.py in it.
+"""Shared by the figures of the native backend: the box of docker.py, in which our daemon and a
+Docker Engine run beside each other, and bench/native_driver.py in it.
 
-Peers: the docker command, `runc` with the same root file system and no network, and `bwrap`, which
-keeps nothing: its "create" is a run of /bin/true in new namespaces.
+The peers are the docker command, `runc` with the same root file system and no network, and `bwrap`.
+bwrap keeps no sandbox: its "create" is a run of /bin/true in new namespaces.
 """
 
 from docker import FULL_SECONDS, Box, side
@@ -16,7 +16,7 @@ def box(bench):
 
 
 def pair(bench, percent, counts, peer_counts=None, peer="docker", **question):
-    """Ours beside a peer. `counts`: samples of a full round, and of a short one."""
+    """Ours and a peer. `counts` has the number of samples of a full round and of a short one."""
     made = box(bench)
     return (
         side(made, "native", percent, counts, **question),
@@ -25,13 +25,13 @@ def pair(bench, percent, counts, peer_counts=None, peer="docker", **question):
 
 
 def alone(bench, what, alive, scale=1.0):
-    """One number of ours with so many sandboxes alive."""
+    """One number of ours while `alive` sandboxes exist; there is no peer."""
     made = box(bench)
     return lambda _: made.ask(side="native", what=what, count=1, alive=alive) * scale, None
 
 
 def lives(bench, alive):
-    """Creates, p50, beside so many that live."""
+    """The p50 of creates while `alive` sandboxes exist; there is no peer."""
     return side(box(bench), "native", 50, (20, 3), what="create", alive=alive), None
 
 

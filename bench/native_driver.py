@@ -1,9 +1,9 @@
 """usage: native_driver.py BUILD IMAGE
 
-As bench/docker_driver.py, with the sides `native`, `runc` and `bwrap` beside `docker`. Further
-questions to `native`:
+Works like bench/docker_driver.py, with the sides `native`, `runc`, `bwrap` and `docker`. `native`
+answers two more questions:
 
-    rate      sandboxes created and deleted a second, `at_once` at a time
+    rate      sandboxes created and deleted per second, `at_once` at a time
     machine   bytes by which MemAvailable falls for each of `alive` sandboxes
 """
 
@@ -25,7 +25,7 @@ from measure import Bench, BenchError, run  # noqa: E402
 
 
 class NativeDaemon(Daemon):
-    """Ours, without any engine."""
+    """Our daemon, with the native backend."""
 
     CONFIG = Ours.CONFIG
 
@@ -36,7 +36,7 @@ class NativeDaemon(Daemon):
         bench.defer(self.stop)
 
     def stop(self):
-        """In order: it takes the mount of its devices and its control group along."""
+        """Stops the daemon in order, so that it removes its mount of devices and control group."""
         if not self.process:
             return
         self.process.terminate()
@@ -47,7 +47,7 @@ class NativeDaemon(Daemon):
             raise BenchError(f"left behind: {', '.join(left)}")
 
     def load(self, image):
-        """The same files that the engine has under that name."""
+        """Imports an image with the same files as the engine's image of that name."""
         command = [self.bench.program("src/cli/agentix"), "image", "import", "-", "--name", image]
         tree = images.TREES[image.removeprefix("agx-").removesuffix(":1")][0]().finish()
         subprocess.run(
@@ -60,8 +60,8 @@ class NativeDaemon(Daemon):
 
 
 class NativeService(Service):
-    """Waits as our command line does: in one call for each state, where a stream of events, with a
-    thread of its own in grpcio, takes a client twice the time."""
+    """Waits as our command line does, with one call for each state. A stream of events would take
+    the client twice the time, because grpcio reads it in a thread of its own."""
 
     def until(self, name, wanted):
         state = {
@@ -79,7 +79,7 @@ class NativeService(Service):
 
 class NativeSide(Side):
     def rate(self, count, at_once):
-        """Of whole lives: created, READY, deleted. By a client that takes little of the machine."""
+        """Whole lives (create, READY, delete) per second, by a client that uses little CPU."""
         daemon, (prefix,) = self.target.daemon, self.names(1)
         command = [daemon.bench.program("bench/lives"), daemon.socket, self.target.image, prefix]
         return float(run([*command, str(count), str(at_once)]))
@@ -89,12 +89,12 @@ class NativeSide(Side):
         self.target.delete(name)
 
     def end(self):
-        """Control groups do not end with the box. What a failed question made counts too."""
+        """Deletes all sandboxes, also of failed questions: control groups outlive the box."""
         known = self.target.client.box.ListSandboxes().sandboxes
         self.each("delete", [sandbox.sandbox_id for sandbox in known], 8)
 
     def machine(self, alive):
-        """Those that live already, of another figure or round, would say nothing: they go first."""
+        """Measures new sandboxes only, so it first deletes those of another figure or round."""
         self.each("delete", self.alive, 8)
         self.alive = []
         before = available()
@@ -117,20 +117,20 @@ def available():
 
 
 def unpack(bench, image):
-    """The image's files in a directory."""
+    """Unpacks the image's files into a directory."""
     root = pathlib.Path(bench.temporary_directory()) / "rootfs"
     tree = images.TREES[image.removeprefix("agx-").removesuffix(":1")][0]().finish()
     with tempfile.TemporaryFile() as file:
         file.write(tree)
         file.seek(0)
         with tarfile.open(fileobj=file) as tar:
-            tar.extraction_filter = lambda member, _: member  # as it is, where Python asks
+            tar.extraction_filter = lambda member, _: member  # newer Pythons ask; change nothing
             tar.extractall(root)
     return root
 
 
 class Runc:
-    """`runc run -d` of the same files; its own default configuration, without a terminal."""
+    """`runc run -d` with the same files and runc's default configuration, without a terminal."""
 
     def __init__(self, bench, image):
         self.bundle = unpack(bench, image).parent
@@ -160,7 +160,7 @@ class Runc:
 
 
 class Bwrap:
-    """New namespaces, and /bin/true in them: there is nothing to keep or to delete."""
+    """Runs /bin/true in new namespaces: nothing stays that could be deleted."""
 
     def __init__(self, bench, image):
         self.root = unpack(bench, image)

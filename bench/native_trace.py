@@ -1,10 +1,11 @@
 """usage: bench/native_trace.py [--build DIR] [--count N] [--at-once N] [--calls]
 
-Where the time of a native create goes: the daemon's stages from the request to READY, as its log
-tells them, of all creates and of the quickest, which shows a machine that has nothing else to do;
-and processor time of a life (create, READY, delete) by thread. With --calls
-also the system calls of one create that took longest, under strace, which slows each by some 30 us.
-Needs root. The daemon runs in namespaces of its own (tests/support/docker_box.py).
+Shows where the time of a native create goes. It prints the daemon's stages from the request to
+READY, as its log reports them: the median of all creates, and the quickest create, which shows a
+machine that has nothing else to do. Then it prints the processor time of a life (create, READY,
+delete) by thread. With --calls it also prints the system calls of one create that took longest,
+under strace, which slows each call by some 30 us. It needs root. The daemon runs in its own
+namespaces (tests/support/docker_box.py).
 """
 
 import argparse
@@ -30,7 +31,7 @@ from native_driver import NativeDaemon, NativeService, NativeSide  # noqa: E402
 IMAGE = "agx-busybox:1"
 CALL = re.compile(r"^(\d+) +[\d.]+ (\w+)\(.*<([\d.]+)>$")
 RESUMED = re.compile(r"^(\d+) +[\d.]+ <\.\.\. (\w+) resumed>.*<([\d.]+)>$")
-# Calls that wait for somebody else.
+# Calls that wait for another thread or process.
 WAITS = {"epoll_wait", "futex", "recvmsg", "recvfrom", "wait4", "waitid", "read"}
 
 
@@ -44,15 +45,15 @@ def arguments():
 
 
 def enter_box():
-    """This program again, in a box of namespaces."""
+    """Executes this program again, in a box of namespaces."""
     python, box = ROOT / "build/venv/bin/python", ROOT / "tests/support/docker_box.py"
     words = [python, box, "--no-engine", pathlib.Path(__file__).resolve(), *sys.argv[1:]]
     os.execv(python, [str(word) for word in words])
 
 
 class TalkativeDaemon(NativeDaemon):
-    """It tells of each state of its operations. Its lines are timed as they come, by a pipe in the
-    place of its log: their own times have milliseconds only."""
+    """A daemon that logs each state of its operations. Its log is a pipe, and each line gets its
+    time on arrival, because the times in the lines have only milliseconds."""
 
     CONFIG = NativeDaemon.CONFIG.replace("level: warn", "level: debug, format: json")
 
@@ -72,7 +73,7 @@ class TalkativeDaemon(NativeDaemon):
 
 
 def trace_one(target, name):
-    """Seconds of each stage."""
+    """The seconds of each stage of one create."""
     began = time.monotonic()
     target.client.create(name, image=IMAGE)
     accepted = time.monotonic()
@@ -97,13 +98,14 @@ def trace_creates(target, names):
 
 
 def ticks(pid, since):
-    """Of processor time: of itself and of children that ended (11), of these alone (13)."""
+    """Milliseconds of processor time: with `since` 11 of a process and of its children that have
+    ended, with 13 of these children only."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[since:15])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def accounts(process):
-    """Milliseconds of processor time: of each thread by its name, and of its children."""
+    """Milliseconds of processor time of each thread, by its name, and of all children."""
     used, folder = collections.Counter(), pathlib.Path(f"/proc/{process.pid}")
     for task in (folder / "task").iterdir():
         name = (task / "comm").read_text().strip()
@@ -119,7 +121,7 @@ def account_lives(side, count, at_once):
     process = side.target.daemon.process
     before = accounts(process)
     rate = side.rate(count, at_once)
-    time.sleep(1)  # what is cleaned up afterwards belongs to it
+    time.sleep(1)  # the clean-up after a delete counts too
     used = accounts(process)
     used.subtract(before)
     print(f"processor time of a life, {at_once} at a time ({rate:.0f} a second)")
@@ -136,7 +138,7 @@ def trace_calls(target, name):
         ["strace", *map(str, options)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
     strace.stderr.readline()  # "Process N attached"
-    time.sleep(0.5)  # with its threads
+    time.sleep(0.5)  # until strace has attached to all threads
     target.create(name)
     strace.terminate()
     strace.wait()

@@ -1,8 +1,8 @@
-"""What the remote-call figures share: a server and a driver of each side, alive for one figure.
+"""Shared by the remote-call figures: each side has a server and a driver, which run for one figure.
 
-A side is a server (ours, or a peer's from its own environment), and a client process of the same
-package that calls it (remote_driver.py). Ours listens on a Unix socket unless the figure says TCP;
-the peers know only TCP.
+The server is ours, or a peer's from its own environment. The driver (remote_driver.py) is a client
+process of the same package that calls the server. Ours listens on a Unix socket unless the figure
+asks for TCP; the peers support only TCP.
 """
 
 import json
@@ -25,7 +25,7 @@ def free_port():
 
 
 class Process:
-    """A child in a process group of its own, which is gone when the figure is."""
+    """A child in its own process group, which ends with the figure."""
 
     def __init__(self, bench, command, **options):
         self.child = subprocess.Popen(
@@ -43,7 +43,7 @@ class Process:
 
 
 def is_healthy(url):
-    """Whether /health answers; `url` is http:// or unix://."""
+    """Whether GET /health succeeds; `url` is http:// or unix://."""
     try:
         if url.startswith("unix://"):
             with socket.socket(socket.AF_UNIX) as s:
@@ -65,7 +65,7 @@ def wait_healthy(process, url):
 
 
 class Server(Process):
-    """A running server; `url` is where it listens."""
+    """A running server, which listens at `url`."""
 
     def __init__(self, bench, side, tcp=False):
         targets = bench.root / "bench" / "targets"
@@ -81,14 +81,14 @@ class Server(Process):
             command = [python.parent / "agentix-server", "--host", "127.0.0.1", "--port", str(port)]
             self.url = f"http://127.0.0.1:{port}"
         self.started = time.perf_counter()
-        # The peers' worker finds the targets because it has the working directory on its path.
+        # The peers' worker finds the targets because the working directory is on its path.
         super().__init__(
             bench, command, cwd=targets, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
         )
 
 
 class Driver(Process):
-    """A client process that does one kind of work for some seconds and says a number."""
+    """A client process that does one kind of work for some seconds and prints a number."""
 
     def __init__(self, bench, side, url, cold=False):
         targets = bench.root / "bench" / "targets"
@@ -115,7 +115,7 @@ class Driver(Process):
 
 
 def driven(bench, side, work, tcp=False):
-    """A function for one side of a figure."""
+    """Starts a server and a driver; returns the function that measures this side."""
     server = Server(bench, side, tcp)
     wait_healthy(server, server.url)
     driver = Driver(bench, side, server.url)
@@ -123,11 +123,11 @@ def driven(bench, side, work, tcp=False):
 
 
 def remote_pair(bench, work, peer="agentixx-0.1.5", tcp=False):
-    """(ours, peer) for one kind of work; `peer` None: ours alone."""
+    """(ours, peer) for one kind of work; there is no peer if `peer` is None."""
     return driven(bench, "ours", work, tcp), driven(bench, peer, work) if peer else None
 
 
 def resident(pid):
-    """Resident memory of a process in MiB."""
+    """The resident memory of a process in MiB."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0]) / 1024

@@ -1,8 +1,8 @@
 """usage: remote_driver.py URL [cold] < commands
 
-Drives a runtime server through the client of the package `agentix` that this interpreter has: ours
-or a peer's, the same calls. It says `ready` after some calls, or with `cold` after the first one.
-Each line of input is {"work": NAME, "seconds": N}; the answer is one number a line.
+Calls a runtime server through the client of this interpreter's package `agentix`, which is ours or
+a peer's; the calls are the same. It prints `ready` after some calls, or with `cold` after the first
+one. Each line of input is {"work": NAME, "seconds": N}; each answer is a line with one number.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def percentile(values, p):
 
 
 async def one_by_one(client, fn, seconds, *args):
-    """Seconds that each call took, one after another."""
+    """The seconds of each call, one call after another."""
     times, end = [], time.perf_counter() + seconds
     while (start := time.perf_counter()) < end:
         await client.remote(fn, *args)
@@ -42,7 +42,7 @@ async def p99(client, fn, seconds):
 
 
 async def concurrent(client, fn, seconds):
-    """Calls a second with many callers on one connection."""
+    """Calls per second with many callers on one connection."""
     start = time.perf_counter()
     callers = [one_by_one(client, fn, seconds, 1, 2) for _ in range(CONCURRENT)]
     done = sum(len(times) for times in await asyncio.gather(*callers))
@@ -50,7 +50,7 @@ async def concurrent(client, fn, seconds):
 
 
 async def items(client, fn, seconds):
-    """Stream items a second."""
+    """Stream items per second."""
     start, got = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         async for _ in client.remote(fn, STREAM):
@@ -76,12 +76,12 @@ async def beside_stream(client, fn, seconds):
 
 
 async def megabytes(client, fn, seconds, arg, size):
-    """Megabytes a second of payload."""
+    """Megabytes of payload per second."""
     times = await one_by_one(client, fn, seconds, arg)
     return size * len(times) / sum(times) / 1e6
 
 
-UP, DOWN = b"x" * 900_000, 1 << 20  # more than 1,000,000 bytes up end the peers' connections
+UP, DOWN = b"x" * 900_000, 1 << 20  # the peers' connections end at more than 1,000,000 bytes up
 WORK = {
     "async_p50": lambda c, s: p50(c, target.add, s),
     "async_p99": lambda c, s: p99(c, target.add, s),

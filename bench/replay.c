@@ -1,9 +1,9 @@
 /*
- * replay: one subscriber that reads the whole history of a sandbox, leaves, and begins again.
+ * replay.c: one subscriber that reads the whole history of a sandbox, disconnects and starts again.
  *
  *     replay SOCKET SANDBOX EVENTS
  *
- * Prints `ready` when it has read that many events for the first time, and goes on until it is
+ * Prints `ready` when it has read EVENTS events for the first time, and continues until it is
  * killed.
  */
 #include "grpc/client.h"
@@ -14,7 +14,7 @@
 
 #include "base/banned.h"
 
-/* From the first event on, until `events` have come. */
+/* Reads from the first event on, until `events` have arrived. */
 static int replay(struct agx_grpc_client *client, const struct agx_buf *request, uint64_t events,
                   struct agx_error **err)
 {

@@ -1,4 +1,4 @@
-"""What the gRPC figures share: one client, rpc_load, against our server and grpcio's."""
+"""Shared by the gRPC figures: one client, rpc_load, calls our server and grpcio's."""
 
 import atexit
 import subprocess
@@ -10,7 +10,7 @@ METHOD = "/example.v1.Echo/Say"
 
 
 def serve(command, path):
-    """Starts a server that says one line when it listens; it ends with us."""
+    """Starts a server, which prints one line when it listens; it ends with this program."""
     words = [str(word) for word in [*command, path]]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     atexit.register(process.wait)
@@ -20,7 +20,8 @@ def serve(command, path):
 
 
 def rpc_pair(bench, at_once, column):
-    """(ours, peer) for `at_once` calls on one connection; column 0 is requests/s, 1 the median."""
+    """(ours, peer) with `at_once` concurrent calls on one connection; column 0 is requests/s,
+    column 1 the median."""
     folder = tempfile.TemporaryDirectory(prefix="agx-bench-")
     atexit.register(folder.cleanup)
     load = bench.program("bench/rpc_load")

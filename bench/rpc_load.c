@@ -1,11 +1,11 @@
 /*
- * rpc_load: calls a unary method of any gRPC server again and again over one connection, with an
- * empty request.
+ * rpc_load.c: repeatedly calls a unary method of any gRPC server over one connection, with an empty
+ * request.
  *
  *     rpc_load SOCKET METHOD SECONDS AT-ONCE
  *
- * Prints requests a second and, in microseconds, how long one took: the median, the 99th and the
- * 99.9th percentile.
+ * Prints requests per second, and the latency in microseconds: the median, the 99th and the 99.9th
+ * percentile.
  */
 #include "base/clock.h"
 #include "grpc/client.h"
@@ -32,7 +32,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the times in their order. */
+/* A percentile of the sorted times. */
 static double percentile_us(double part)
 {
     return (double)times[(size_t)(part * (double)(n_times - 1))] / 1e3;
@@ -45,7 +45,7 @@ static int begin(struct agx_grpc_client *c, const char *method, struct lane *l,
     return agx_grpc_client_start(c, &(struct agx_grpc_request){ .path = method }, &l->reply, err);
 }
 
-/* Waits for the lane's answer and its end. */
+/* Waits for the answer of the lane's call, and for the end of the call. */
 static int end(struct lane *l, struct agx_error **err)
 {
     struct agx_str message;

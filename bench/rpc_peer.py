@@ -1,4 +1,4 @@
-"""usage: rpc_peer.py SOCKET: an echo server on grpcio, whose HTTP/2 and gRPC are C-core."""
+"""usage: rpc_peer.py SOCKET: an echo server on grpcio, which uses C-core for HTTP/2 and gRPC."""
 
 import signal
 import sys

@@ -1,11 +1,11 @@
 /*
- * store_bench.c: how many batches a second become durable, 64 at a time: what so many clients of
- * the daemon would ask for. Each batch is that of an accepted operation: a record of a sandbox that
- * it replaces, and a new event.
+ * store_bench.c: measures how many batches per second become durable, 64 at a time, as if 64
+ * clients called the daemon. Each batch is like that of an accepted operation: it replaces the
+ * record of a sandbox and adds an event.
  *
  *     store_bench grouped|single DIR SECONDS
  *
- * DIR must not exist, and be on the disk that is measured; it is left behind for the caller.
+ * DIR must not exist. It must be on the disk to measure; the caller removes it.
  */
 #include "base/clock.h"
 #include "store/store_batch.h"

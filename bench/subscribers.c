@@ -1,12 +1,13 @@
 /*
- * subscribers: many subscriptions to the events of one sandbox, as the daemon's figures need them.
+ * subscribers.c: opens many subscriptions to the events of one sandbox, for the daemon's figures.
  *
  *     subscribers SOCKET SANDBOX N ROUNDS
  *
- * Opens N, over several connections, and waits until each has its snapshot. Then it runs ROUNDS
- * commands in the sandbox, one after the other, each of which is told to every subscriber twice
- * (started, finished), and prints the events that arrived and how many a second. With 0 rounds it
- * prints `ready` and keeps them open until its standard input ends.
+ * Opens N subscriptions over several connections, and waits until each has its snapshot. Then it
+ * runs ROUNDS commands in the sandbox, one after the other. Every subscriber gets two events for
+ * each command (started, finished). It prints the number of events that arrived, and events per
+ * second. With 0 rounds it prints `ready` and keeps the subscriptions open until its standard input
+ * ends.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -62,7 +63,7 @@ static int open_line(struct crowd *c, struct line *l, size_t n, struct agx_error
     return r;
 }
 
-/* Takes what has come for one connection. */
+/* Reads what has arrived on one connection. */
 static int drain(struct crowd *c, struct line *l, struct agx_error **err)
 {
     struct agx_str message;
@@ -77,7 +78,8 @@ static int drain(struct crowd *c, struct line *l, struct agx_error **err)
     return 0;
 }
 
-/* What came for one subscription may have been read by a look at another of its connection. */
+/* Whether a subscription has a reply already: reading for one subscription may also have read the
+ * bytes of another on the same connection. */
 static bool any_ready(const struct crowd *c)
 {
     for (size_t i = 0; i < c->n_lines; i++)
@@ -97,7 +99,7 @@ static int wait_for_more(const struct crowd *c, struct agx_error **err)
     return poll(fds, c->n_lines, -1) < 0 ? agx_error_set(err, AGX_INTERNAL, "poll failed") : 0;
 }
 
-/* Until `wanted` events have come in all. */
+/* Waits until `wanted` events have arrived in all. */
 static int collect(struct crowd *c, uint64_t wanted, struct agx_error **err)
 {
     int r = 0;
@@ -127,7 +129,7 @@ static int open_all(struct crowd *c, size_t n, struct agx_error **err)
     return r;
 }
 
-/* Runs the commands, and prints what arrived. */
+/* Runs the commands, and prints the events that arrived. */
 static int run(struct crowd *c, uint64_t rounds, struct agx_error **err)
 {
     const struct agx_grpc_client_config config = AGX_GRPC_CLIENT_CONFIG_INIT;
@@ -194,7 +196,7 @@ int main(int argc, char **argv)
     r = encode(&c, argv[2]);
     if (r == 0)
         r = open_all(&c, n, &err);
-    /* Each begins with the snapshot and the whole history: of a sandbox that was only created. */
+    /* Each subscription starts with the snapshot and the whole history, here of a new sandbox. */
     snapshot = 1 + 3;
     if (r == 0)
         r = collect(&c, n * snapshot, &err);

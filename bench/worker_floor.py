@@ -1,6 +1,6 @@
-"""What the worker figures share: a worker driven over bare socketpairs, without a server.
+"""Shared by the worker figures: a worker that is called over bare socketpairs, without a server.
 
-A frame is prepared once; only its call's number changes. So what is measured is the worker.
+A frame is prepared once; only its call's number changes. So the figures measure only the worker.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def text(value):
 
 
 class Floor:
-    """One worker, and one callable in it that is called again and again."""
+    """One worker, and one callable in it that is called repeatedly."""
 
     def __init__(self, bench, name, lane):
         self.start(bench, name)
@@ -38,7 +38,7 @@ class Floor:
         hello = pairs[LOOP][0].recv(4096)
         if b"ready" not in hello:
             raise BenchError("the worker did not start")
-        # The first call loads the callable; its answer, and a hint of its lane, may come by both.
+        # The first call loads the callable; both lanes may carry its answer and a hint of its lane.
         pairs[LOOP][0].sendall(self.frame())
         time.sleep(0.2)
         for sock, _ in pairs:
@@ -69,11 +69,11 @@ class Floor:
             their.close()
         self.pairs = pairs
         self.target = f"floor_targets::{name}"
-        self.next_id = 1 << 32  # from here on numbers have the same length
+        self.next_id = 1 << 32  # from here on all numbers have the same length
         bench.defer(self.stop)
 
     def stop(self):
-        """The worker ends when its sockets do."""
+        """Closes the sockets, which ends the worker."""
         for sock, _ in self.pairs:
             sock.close()
         try:
@@ -84,7 +84,7 @@ class Floor:
 
     @staticmethod
     def drop(sock):
-        """Forgets what has come so far."""
+        """Discards the bytes that have arrived so far."""
         with contextlib.suppress(BlockingIOError):
             sock.recv(1 << 16, socket.MSG_DONTWAIT)
 
@@ -105,11 +105,11 @@ class Floor:
         while left > 0:
             data = self.sock.recv(1 << 16)
             if not data:
-                raise BenchError("the worker has gone")
+                raise BenchError("the worker has closed its socket")
             left -= len(data)
 
     def p50_us(self, seconds):
-        """The median of calls that follow each other, in microseconds."""
+        """The median of calls, one after the other, in microseconds."""
         took, until = [], time.perf_counter() + seconds
         while (start := time.perf_counter()) < until:
             self.block(1)
@@ -126,7 +126,7 @@ class Floor:
 
 
 def first_result_ms(bench, name):
-    """From the start of a worker to the first result of a call that waits for it."""
+    """The time from the start of a worker to the first result of a call that waits for it."""
     floor, start = Floor.__new__(Floor), time.perf_counter()
     floor.start(bench, name)
     sockets = [ours for ours, _ in floor.pairs]

@@ -1,4 +1,4 @@
-"""Ping, one by one, while 10,000 sandboxes are listed again and again: the 99.9th percentile."""
+"""Ping, one by one, while a client repeatedly lists 10,000 sandboxes: 99.9th percentile."""
 
 import subprocess
 

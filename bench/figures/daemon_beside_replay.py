@@ -1,4 +1,4 @@
-"""Ping, one by one, while one reads 20,000 old events again and again: the 99.9th percentile."""
+"""Ping, one by one, while a subscriber repeatedly reads 20,000 old events: 99.9th percentile."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from measure import BenchError
 UNIT = "us"
 BAR = None
 COMMANDS = 10000
-# Accepted, preparing and ready; then each command's start and end.
+# The events accepted, preparing and ready, then the start and end of each command.
 EVENTS = 3 + 2 * COMMANDS
 
 
@@ -20,7 +20,7 @@ def setup(bench):
     method = "agbox.v1.SandboxService.CreateExec"
     ghz_run(bench, busy, method, command, "-c", AT_ONCE, "-n", COMMANDS)
     words = [bench.program("bench/replay"), busy.socket, "long", EVENTS]
-    # One: with more of them the figure would be about turns on two cores.
+    # One subscriber: with more of them the figure would measure the sharing of two cores.
     reader = subprocess.Popen(
         [str(word) for word in words],
         stdout=subprocess.PIPE,

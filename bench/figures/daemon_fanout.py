@@ -12,7 +12,7 @@ def setup(bench):
     made = {}
 
     def measure_one(daemon, seconds):
-        # One of its own each time: the history that each subscriber reads first stays short.
+        # A new sandbox each time, so that the history that each subscriber reads first is short.
         made[daemon] = made.get(daemon, 0) + 1
         name = f"fanout{made[daemon]}"
         create_one(bench, daemon, name)

@@ -1,4 +1,4 @@
-"""From exec of the daemon to its first connection: 10,000 stored sandboxes, after a kill -9."""
+"""Exec of the daemon to its first connection, with 10,000 stored sandboxes, after a kill -9."""
 
 from daemon import Ours, create, started
 

@@ -1,4 +1,4 @@
-"""Memory of its own (RssAnon) of the daemon with 100 sandboxes on Docker."""
+"""Anonymous memory (RssAnon) of the daemon with 100 sandboxes on Docker."""
 
 from docker import Box
 

@@ -1,4 +1,4 @@
-"""Create to READY with networks kept ready, p50; peer: docker run -d."""
+"""Create to READY with networks prepared in advance, p50; peer: docker run -d."""
 
 from docker import pair
 

@@ -1,4 +1,4 @@
-"""Memory of the machine that each of 1,000 idle sandboxes takes."""
+"""Memory of the machine that each of 1,000 idle sandboxes uses."""
 
 from native import alone
 

@@ -1,4 +1,4 @@
-"""Memory of its own (RssAnon) of the daemon with 1,000 sandboxes."""
+"""Anonymous memory (RssAnon) of the daemon with 1,000 sandboxes."""
 
 from native import alone
 

@@ -1,4 +1,4 @@
-"""The same beside agentixx 0.2.6."""
+"""A unary call of an `async def`, one after another, p50; peer: agentixx 0.2.6."""
 
 from remote import remote_pair
 

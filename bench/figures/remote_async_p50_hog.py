@@ -1,4 +1,4 @@
-"""A unary call of an `async def` beside a process that takes all the time it can get, p50."""
+"""A unary call of an `async def` beside a process that uses all CPU time it can get, p50."""
 
 from remote import Process, remote_pair
 

@@ -1,4 +1,4 @@
-"""The same over TCP on both sides."""
+"""A unary call of an `async def`, one after another, p50, over TCP on both sides."""
 
 from remote import remote_pair
 

@@ -1,4 +1,4 @@
-"""From the server's start to a client's first result, the start of its interpreter included."""
+"""Server's start to a client's first result, including the start of the client's interpreter."""
 
 import time
 

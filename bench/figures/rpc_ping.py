@@ -1,4 +1,4 @@
-"""Empty unary gRPC calls, 64 at a time: our server, and grpcio's with its Python handler."""
+"""Empty unary gRPC calls, 64 at a time: our server; peer: grpcio's with a Python handler."""
 
 from rpc import rpc_pair
 

@@ -1,4 +1,4 @@
-"""Resident memory of the server with one client that has called and is idle."""
+"""Resident memory of the server with one idle client that has called before."""
 
 from remote import Driver, Server, resident, wait_healthy
 

@@ -1,4 +1,4 @@
-"""From the server's start to its first answer to GET /health."""
+"""The server's start to its first answer to GET /health."""
 
 import time
 

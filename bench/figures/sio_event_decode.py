@@ -1,4 +1,4 @@
-"""The header of a binary event read, Engine.IO and Socket.IO."""
+"""Decodes the header of a binary event, Engine.IO and Socket.IO."""
 
 from codec import codec_pair
 

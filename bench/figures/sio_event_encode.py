@@ -1,4 +1,4 @@
-"""The header of a binary event written, Socket.IO and Engine.IO."""
+"""Encodes the header of a binary event, Socket.IO and Engine.IO."""
 
 from codec import codec_pair
 

@@ -1,4 +1,4 @@
-"""Durable batches, 64 at a time: sharing commits (ours), each with a commit of its own (peer)."""
+"""Durable batches, 64 at a time: with shared commits (ours), with one commit each (peer)."""
 
 import pathlib
 import tempfile
@@ -14,7 +14,7 @@ def setup(bench):
 
     def rate(how):
         def measure(seconds):
-            # In the build directory: /tmp may be memory, which makes everything durable at once.
+            # In the build directory: /tmp may be in memory, where a sync costs nothing.
             with tempfile.TemporaryDirectory(dir=bench.build) as folder:
                 return float(run([program, how, pathlib.Path(folder) / "store", seconds]))
 

@@ -1,4 +1,4 @@
-"""From the worker's exec to its first result, a plain `def` without heavy imports."""
+"""The worker's exec to its first result, of a plain `def` without heavy imports."""
 
 from worker_floor import first_result_ms
 

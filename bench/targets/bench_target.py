@@ -1,4 +1,4 @@
-"""Functions that the remote-call figures call: the same file for every side."""
+"""The functions that the remote-call figures call; every side uses this file."""
 
 from collections.abc import AsyncIterator
 
