@@ -1,4 +1,4 @@
-/* backend.h: a backend in tests: requests, what their hooks said, and waiting for them. */
+/* backend.h: a backend in tests: makes requests, records their hooks, and waits for them. */
 #ifndef AGX_TESTS_BACKEND_H
 #define AGX_TESTS_BACKEND_H
 
@@ -6,23 +6,23 @@
 #include "tests/support/caplog.h"
 #include "tests/support/loop.h"
 
-/* What one operation, look, kill or write has said. */
+/* The reports of one operation, look, kill or write. */
 struct test_reply {
     struct agx_backend_op *op; /* NULL after its end */
     size_t companions_len;
     unsigned n_begun, n_done;
     enum agx_code code;
-    unsigned companions_ready, companions_failed; /* a bit for each place */
+    unsigned companions_ready, companions_failed; /* a bit for each index */
     unsigned n_seen;
-    enum agx_seen primary; /* of the last one seen, like the next and the id */
+    enum agx_seen primary; /* of the last report, like the next field and the id */
     uint8_t companions[8];
     char text[512];
     char sandbox_id[AGX_IDENT_MAX + 1];
-    unsigned n_uses; /* parts whose use was told */
+    unsigned n_uses; /* parts whose usage was reported */
     struct agx_resource_usage uses[8];
 };
 
-/* Whatever it warns of. */
+/* Checks a spec and drops the warnings. */
 static inline int test_backend_check(struct agx_backend *b, const struct agx_spec *spec,
                                      struct agx_error **err)
 {
@@ -92,8 +92,8 @@ static inline void test_tick(uv_timer_t *t)
     (void)t;
 }
 
-/* Turns of the loop until *n is at least `want`. A turn runs the timers that are due and waits
- * then, also when one of them did what we wait for: hence the tick. */
+/* Turns the loop until *n is at least `want`. A turn runs the due timers and then waits, even if a
+ * timer has just made the condition true; the tick ends that wait. */
 static inline void test_wait(struct agx_loop *l, const unsigned *n, unsigned want)
 {
     uv_timer_t guard, tick;
@@ -114,7 +114,7 @@ static inline void test_wake(uv_timer_t *t)
     ++*(unsigned *)t->data;
 }
 
-/* Turns of the loop for a while: for what must not happen. */
+/* Turns the loop for a while, to see that something does not happen. */
 static inline void test_pause(struct agx_loop *l, uint64_t ms)
 {
     uv_timer_t timer;
@@ -128,7 +128,7 @@ static inline void test_pause(struct agx_loop *l, uint64_t ms)
     (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT);
 }
 
-/* Starts an operation; its reply is filled in later. */
+/* Starts an operation; its reply is set later. */
 static inline void test_backend_begin(struct agx_backend *b, const struct agx_sandbox *sb,
                                       enum agx_do verb, struct test_reply *r)
 {
@@ -139,7 +139,7 @@ static inline void test_backend_begin(struct agx_backend *b, const struct agx_sa
     ASSERT_UINT(0, r->n_done + r->n_begun);
 }
 
-/* The same to its end. */
+/* Starts an operation and waits for its end. */
 static inline struct test_reply test_backend_do(struct agx_backend *b, const struct agx_sandbox *sb,
                                                 enum agx_do verb)
 {
@@ -317,7 +317,7 @@ static inline int32_t test_command_wait(struct agx_backend *b, struct test_comma
     return c->exit_code;
 }
 
-/* All of a log that is not capped, and has ended. */
+/* Reads a whole log that is not capped and has ended. */
 static inline void test_log_is(const struct test_caplog *t, const char *want)
 {
     struct agx_caplog_piece p;

@@ -1,6 +1,6 @@
 /*
- * bpf.h: an interpreter of the few instructions that filters of system calls have: so each answer
- * is seen for what it is, on any kernel, and nothing happens.
+ * bpf.h: interprets the few instructions of system call filters, so that a test sees the filter's
+ * answer on any kernel, without making the call.
  */
 #ifndef AGX_TESTS_BPF_H
 #define AGX_TESTS_BPF_H
@@ -35,7 +35,7 @@ static inline bool test_bpf_jumps(const struct sock_filter *i, uint32_t a)
     }
 }
 
-/* What the kernel would do. */
+/* Returns the filter's answer, as the kernel would compute it. */
 static inline uint32_t test_bpf_run(const struct sock_filter *code, size_t n,
                                     const struct seccomp_data *data)
 {

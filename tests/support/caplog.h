@@ -1,4 +1,4 @@
-/* caplog.h: a capped log in two files without names, whose stream says of each byte where it is. */
+/* caplog.h: a capped log in two files without names; each byte of its stream shows its position. */
 #ifndef AGX_TESTS_CAPLOG_H
 #define AGX_TESTS_CAPLOG_H
 
@@ -35,7 +35,7 @@ static inline void test_caplog_close(struct test_caplog *t)
     close(t->index_fd);
 }
 
-/* A period that shares no factor with any size used, so that no shift goes unnoticed. */
+/* A period without a common factor with any size in use, so that a shift cannot go unnoticed. */
 static inline uint8_t test_caplog_byte(uint64_t offset)
 {
     return (uint8_t)('!' + (offset * 31 + offset / 89) % 89);
@@ -53,7 +53,7 @@ static inline void test_caplog_append(struct agx_caplog *w, size_t n)
     free(bytes);
 }
 
-/* Reads a piece and checks that every byte stands where it says. */
+/* Reads a piece and checks that every byte is at the position that it shows. */
 static inline struct agx_caplog_piece test_caplog_read(const struct test_caplog *t, uint64_t offset,
                                                        size_t size)
 {
@@ -71,8 +71,8 @@ static inline struct agx_caplog_piece test_caplog_read(const struct test_caplog 
     return piece;
 }
 
-/* Reads everything in pieces of `size`: how many bytes came, and (may be NULL) how many were
- * skipped. */
+/* Reads everything in pieces of `size`. Returns the number of bytes, and in the last argument (may
+ * be NULL) the number of skipped bytes. */
 static inline uint64_t test_caplog_read_all(const struct test_caplog *t, size_t size,
                                             uint64_t *ret_skipped)
 {
@@ -91,7 +91,7 @@ static inline uint64_t test_caplog_read_all(const struct test_caplog *t, size_t 
     return got;
 }
 
-/* The data file, as somebody sees it who opens it. */
+/* The content of the data file. */
 static inline size_t test_caplog_file_bytes(const struct test_caplog *t, char *out, size_t size)
 {
     ssize_t n = pread(t->data_fd, out, size, 0);
@@ -100,7 +100,7 @@ static inline size_t test_caplog_file_bytes(const struct test_caplog *t, char *o
     return (size_t)n;
 }
 
-/* The file is: `head` bytes, the note, the last `tail` bytes. */
+/* The file has `head` bytes, the note, and the last `tail` bytes. */
 static inline void test_caplog_is_text(const struct test_caplog *t, size_t head, size_t tail)
 {
     const uint64_t total = t->writer.index.total;

@@ -1,4 +1,4 @@
-/* copies.h: a source to copy in tests, and what came out of the copy. */
+/* copies.h: a source to copy in tests, and the result of the copy. */
 #ifndef AGX_TESTS_COPIES_H
 #define AGX_TESTS_COPIES_H
 
@@ -15,7 +15,7 @@
 struct test_copies {
     struct agx_loop *loop;
     struct agx_pool *pool;
-    char dir[32]; /* everything of the test; the source is "src" in it */
+    char dir[32]; /* the test's directory; the source is "src" in it */
     int src;      /* the source, when it is a directory */
     char source[40];
     struct agx_copy copy; /* of the source to "/home/me/to" */
@@ -48,7 +48,7 @@ static inline struct test_copies test_copies_open(void)
     return t;
 }
 
-/* A file beneath the source, with the directories above it. */
+/* Makes a file beneath the source, with its parent directories. */
 static inline void test_copies_file(const struct test_copies *t, const char *path,
                                     struct agx_str content)
 {
@@ -69,7 +69,7 @@ static inline void test_copies_file(const struct test_copies *t, const char *pat
     close(fd);
 }
 
-/* Reads until there is none, or the end. */
+/* Reads until no bytes are left, or the end. */
 static inline void test_copies_more(void *user)
 {
     struct test_copies *t = user;
@@ -98,7 +98,7 @@ static inline void test_copies_start(struct test_copies *t)
     ASSERT_OK(agx_copies_open(t->loop, t->pool, &q, t, &t->copies, NULL));
 }
 
-/* Copies to the end. 0, or the negative code, with the error in t->error. */
+/* Copies to the end. Returns 0, or the negative code with the error in t->error. */
 static inline int test_copies_run(struct test_copies *t)
 {
     test_copies_start(t);

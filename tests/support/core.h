@@ -1,4 +1,4 @@
-/* core.h: a sandbox for tests of the rules: accepted spec, two companions. */
+/* core.h: a sandbox for tests of the rules, with an accepted spec and two companions. */
 #ifndef AGX_TESTS_CORE_H
 #define AGX_TESTS_CORE_H
 
@@ -34,7 +34,7 @@ static inline void test_exec(struct agx_exec *e, const char *id, const char *san
     ASSERT_OK(agx_words_add(&e->command, AGX_STR("true"), NULL));
 }
 
-/* One boot, clocks in step. */
+/* A stamp of one boot, whose clocks run together. */
 static inline struct agx_stamp test_at(uint64_t seconds)
 {
     return (struct agx_stamp){ .wall_ns = (int64_t)((1000000 + seconds) * 1000000000),

@@ -1,4 +1,4 @@
-/* digest.h: digests in tests: one that cannot be computed is a failure. */
+/* digest.h: digests in tests; a digest that cannot be computed fails the test. */
 #ifndef AGX_TESTS_DIGEST_H
 #define AGX_TESTS_DIGEST_H
 

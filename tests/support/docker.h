@@ -1,4 +1,4 @@
-/* docker.h: a sandbox and an image for tests of what is told to an engine. */
+/* docker.h: a sandbox and an image for tests of requests to a Docker Engine. */
 #ifndef AGX_TESTS_DOCKER_H
 #define AGX_TESTS_DOCKER_H
 
@@ -41,7 +41,7 @@ static inline void sandbox_init(struct agx_sandbox *sb, const char *id)
     ASSERT_OK(agx_sandbox_init(sb, id, &s, NULL));
 }
 
-/* From JSON in single quotes. */
+/* Parses JSON that is written with single quotes. */
 static inline json_t *quoted(const char *text)
 {
     char *copy = strdup(text);
@@ -57,7 +57,7 @@ static inline json_t *quoted(const char *text)
     return value;
 }
 
-/* The value at a path such as "HostConfig/Memory" is this JSON; "null": there is none. */
+/* Asserts that the value at a path such as "HostConfig/Memory" is this JSON; "null": no value. */
 static inline void expect(const json_t *body, const char *path, const char *want)
 {
     _cleanup_json_ json_t *value = quoted(want);

@@ -1,6 +1,6 @@
 /*
- * docker_engine.h: an engine whose every answer the test makes: a client of it and the server, in
- * one loop. GET /_ping is answered here, with `api` as the version.
+ * docker_engine.h: a Docker Engine whose answers come from the test: its server and our client, on
+ * one loop. This file answers GET /_ping, with `api` as the version.
  */
 #ifndef AGX_TESTS_DOCKER_ENGINE_H
 #define AGX_TESTS_DOCKER_ENGINE_H
@@ -17,11 +17,11 @@ struct test_docker {
     bool hangs;      /* pings are not answered: see test_docker_ping() */
     unsigned n_pings;
     struct test_httpd_conn *pinged; /* the last one */
-    test_httpd_fn serve;            /* everything but pings */
+    test_httpd_fn serve;            /* answers all requests except pings */
     void *user;
 };
 
-/* Answers a ping with the version that it says, if any. */
+/* Answers a ping with the version of `api`, if any. */
 void test_docker_ping(struct test_docker *d, struct test_httpd_conn *c);
 void test_docker_open(struct test_docker *d, test_httpd_fn serve, void *user);
 /* Closes the engine (unless it is closed already), the server and the loop. */

@@ -1,4 +1,4 @@
-/* dockerd.c: asks the engine, one connection a request. */
+/* dockerd.c: sends requests to the Docker Engine, each on a new connection. */
 #include "tests/support/dockerd.h"
 
 #include "base/json.h"
@@ -30,7 +30,7 @@ unsigned test_dockerd_ask(const char *method, const char *path, const char *body
     size_t len = 0;
     ssize_t n;
 
-    /* 1.0: the end of the answer is that of the connection. */
+    /* HTTP/1.0: the answer ends with the connection. */
     (void)dprintf(fd,
                   "%s %s HTTP/1.0\r\nHost: engine\r\nContent-Type: application/json\r\n"
                   "Content-Length: %zu\r\n\r\n%s",
@@ -50,7 +50,7 @@ unsigned test_dockerd_ask(const char *method, const char *path, const char *body
     return status;
 }
 
-/* Connections that the engine has: sockets of its address that do not listen. */
+/* The number of the engine's connections: sockets of its address that do not listen. */
 static unsigned connections(void)
 {
     static const char listens[] = " 00010000 ";
@@ -76,8 +76,8 @@ void test_dockerd_settle(void)
         (void)usleep(5000);
 }
 
-/* What there may be of: its list, the member of that where it is, what names an item, and where one
- * is removed. */
+/* A kind of object: the path of its list, the member that has the list, the field that names an
+ * item, and the path and query that remove one. */
 static const struct kind {
     const char *list, *member, *id, *place, *how;
 } kinds[] = {
@@ -86,7 +86,7 @@ static const struct kind {
     { "/volumes", "Volumes", "Name", "/volumes/", "?force=1" },
 };
 
-/* Calls `each` for each item there is. */
+/* Calls `each` for each existing item. */
 static void for_each(const struct kind *k, void (*each)(const struct kind *k, json_t *item))
 {
     static char text[TEST_DOCKERD_ANSWER];

@@ -1,9 +1,9 @@
 /*
- * dockerd_proxy.c: passes bytes between a backend and the engine, a thread a connection.
+ * dockerd_proxy.c: passes bytes between a backend and the engine, with one thread per connection.
  *
- * A client waits for the answer before its next request, and writes a request's line at once: bytes
- * that begin like a request are one. Threads never touch the harness; what fails closes the
- * connection, as an engine's end would.
+ * A client waits for the answer before its next request, and writes a request line in one piece, so
+ * bytes that begin like a request are a request. Threads never touch the harness; after a failure
+ * they close the connection, as if the engine had ended.
  */
 #include "tests/support/dockerd.h"
 
@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     enum test_proxy_rule rule;
     char method[16], text[128];
-    unsigned changes; /* of the rule */
+    unsigned changes; /* how often the rule has changed */
 } now;
 
 void test_proxy_set(enum test_proxy_rule rule, const char *method, const char *text)
@@ -54,7 +54,7 @@ static bool is_request(const char *bytes, size_t len)
     return false;
 }
 
-/* What is to happen to these bytes; a rule for one request is used up by it. */
+/* Decides what happens to these bytes; a rule for one request applies only once. */
 static enum test_proxy_rule judge(const char *bytes, size_t len, unsigned *ret_changes)
 {
     enum test_proxy_rule rule = TEST_PROXY_PASS;
@@ -87,8 +87,8 @@ static bool send_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* Until the rule changes (true) or the client goes. One that was gone when the rule changed is:
- * what it gave up must not reach the engine. */
+/* Waits until the rule changes (true) or the client closes (false). If both have happened, it
+ * returns false: a request that the client gave up must not reach the engine. */
 static bool hold(int client, unsigned since)
 {
     struct pollfd p = { .fd = client, .events = POLLRDHUP };
@@ -113,7 +113,8 @@ static void refuse(int client)
         ;
 }
 
-/* Bytes of the client; false: it is over. At their end it is the engine that ends it. */
+/* Passes bytes of the client on; false: the connection is over. After the client's last byte the
+ * engine ends it. */
 static bool forward(struct pollfd *from, int engine)
 {
     char bytes[65536];
@@ -149,7 +150,7 @@ static bool backward(int client, int engine)
     return n > 0 && send_all(client, bytes, (size_t)n);
 }
 
-/* What start_thread() handed over. */
+/* Takes the argument that start_thread() passed. */
 static int take_fd(void *user)
 {
     int *own = user, fd = *own;

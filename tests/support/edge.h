@@ -54,7 +54,7 @@ static inline void edge_send(int fd, const char *text)
     ASSERT_INT((ssize_t)strlen(text), send(fd, text, strlen(text), MSG_NOSIGNAL));
 }
 
-/* Adds what has come to `out`, a C string; false at the end of the stream. */
+/* Appends received bytes to `out`, a C string; false at the end of the stream. */
 static inline bool edge_recv(int fd, char *out, size_t size)
 {
     size_t len = strlen(out);
@@ -65,7 +65,7 @@ static inline bool edge_recv(int fd, char *out, size_t size)
     return n != 0;
 }
 
-/* Turns the loop until the client has got these words; what has come is in `out` then. */
+/* Turns the loop until the client has received these words; all received bytes are in `out`. */
 static inline void edge_expect(struct edge *e, int fd, const char *words, char *out, size_t size)
 {
     out[0] = '\0';

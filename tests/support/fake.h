@@ -1,4 +1,4 @@
-/* fake.h: a fake world in tests: a directory of its own, its script, its journal, its end. */
+/* fake.h: a fake world in tests: its directory, its script, its journal, its end. */
 #ifndef AGX_TESTS_FAKE_H
 #define AGX_TESTS_FAKE_H
 
@@ -16,7 +16,7 @@ struct test_fake {
     char dir[64];
 };
 
-/* The world ends with this process, whatever happens to it. */
+/* The world ends with this process, even if it is killed. */
 static inline struct test_fake test_fake_make(void)
 {
     struct test_fake t = { .dir = "/tmp/agx-fake-XXXXXX" };
@@ -39,7 +39,7 @@ static inline struct agx_backend *test_fake_open(const struct test_fake *t, stru
     return b;
 }
 
-/* Runs agentix-fakeworld OPTION DIR [TEXT]; its exit code. */
+/* Runs agentix-fakeworld OPTION DIR [TEXT] and returns its exit code. */
 static inline int test_fake_run(const struct test_fake *t, const char *option, const char *text)
 {
     int status;
@@ -68,7 +68,7 @@ static inline void test_fake_script(const struct test_fake *t, const char *fmt, 
     ASSERT_INT(0, test_fake_run(t, "--script", text));
 }
 
-/* How many lines of the journal begin with these words. */
+/* The number of lines in the journal that begin with these words. */
 static inline unsigned test_fake_count(const struct test_fake *t, const char *words)
 {
     _cleanup_buf_ struct agx_buf journal = AGX_BUF_INIT((size_t)64 << 20);

@@ -9,7 +9,7 @@ struct test_stage {
     struct test_fake world;
     struct agx_backend *b;
     struct agx_sandbox sb;
-    unsigned n_news; /* of all */
+    unsigned n_news; /* events of all sandboxes */
     char news_of[AGX_IDENT_MAX + 1];
 };
 

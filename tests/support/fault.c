@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-static unsigned countdown; /* 0: off; 1: the next one fails */
+static unsigned countdown; /* 0: off; 1: the next allocation fails */
 static bool hit;
 
 void *__real_malloc(size_t n);

@@ -1,11 +1,11 @@
 /*
  * fault.h: makes the n-th allocation fail. A fault test program is linked with --wrap for malloc,
  * calloc, realloc, strdup and vasprintf (see tests/fault/meson.build), so that every allocation of
- * ours passes here.
+ * our code calls these functions.
  *
  *     FAULT_EACH_ALLOCATION {
- *         r = agx_thing_do(...);          // runs again and again: the 1st, 2nd, ... allocation
- * fails ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
+ *         r = agx_thing_do(...);          // runs repeatedly: the 1st, 2nd, ... allocation fails
+ *         ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
  *         ... release everything: under ASan a leak on an error path is a finding ...
  *     }
  *
@@ -17,11 +17,11 @@
 
 #include <stdbool.h>
 
-/* The n-th allocation from now on fails, once; 0: none. */
+/* Makes the n-th allocation from now on fail, once; 0: none. */
 void agx_fault_arm(unsigned n);
-/* True when the armed failure was used up. Disarms. */
+/* Whether the armed failure has happened. Disarms it. */
 bool agx_fault_disarm(void);
-/* True when it was used up and is still the present round's. */
+/* Whether the failure has happened in the current round. */
 bool agx_fault_hit(void);
 
 #define FAULT_EACH_ALLOCATION                                                                      \

@@ -1,6 +1,6 @@
 /*
- * fuzz.h: what every fuzz target includes. A broken property calls FUZZ_CHECK, which aborts: to
- * libFuzzer, and to the corpus run, that is a finding.
+ * fuzz.h: included by every fuzz target. FUZZ_CHECK aborts if a property does not hold, which is a
+ * finding for libFuzzer and for the corpus run.
  */
 #ifndef AGX_TESTS_FUZZ_H
 #define AGX_TESTS_FUZZ_H

@@ -1,5 +1,5 @@
 /*
- * gate.h: holds a command up in its middle until the test lets it go on, however long that takes:
+ * gate.h: makes a command wait in the middle until the test opens the gate:
  *
  *     test_gate_shut(&gate);
  *     snprintf(line, sizeof(line), "echo one; %s echo two", gate.wait);
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 struct test_gate {
-    char dir[24];   /* is there while the gate is shut */
-    char wait[128]; /* for a shell; with an end, for that of a test that failed */
+    char dir[24];   /* exists while the gate is shut */
+    char wait[128]; /* shell code that waits; it ends, in case the test failed */
 };
 
 static inline void test_gate_shut(struct test_gate *g)

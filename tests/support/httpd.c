@@ -63,7 +63,7 @@ static void serve(struct test_httpd_conn *c)
     c->httpd->serve(c->httpd->user, &q);
 }
 
-/* One step of reading; false: more bytes are needed. */
+/* Does one step of reading; false: it needs more bytes. */
 static bool step(struct test_httpd_conn *c, struct agx_str in, size_t *ret_used)
 {
     struct agx_str part;

@@ -1,4 +1,4 @@
-/* images.h: a store of images in a directory of the test, and short ways to fill it. */
+/* images.h: an image store in a directory of the test, and helpers to fill it. */
 #ifndef AGX_TESTS_IMAGES_H
 #define AGX_TESTS_IMAGES_H
 
@@ -20,12 +20,12 @@ struct test_images {
     struct agx_images_config config;
     char config_dir[48];
     struct agx_images *images;
-    char notices[2048]; /* what opening complained about */
-    /* What the last operation gave. */
+    char notices[2048]; /* the warnings of opening the store */
+    /* The result of the last operation. */
     bool is_done;
     struct agx_error *error;
     struct agx_image *image;
-    char removed[512]; /* names and ids, each with a blank behind it */
+    char removed[512]; /* names and ids, each followed by a blank */
     uint64_t removed_bytes;
 };
 
@@ -80,7 +80,7 @@ static inline void test_images_clear(struct test_images *t)
     t->removed[0] = '\0';
 }
 
-/* Runs until nothing is under way; the code of what ended. */
+/* Runs until no operation is active; returns the code of the last one. */
 static inline int test_images_run(struct test_images *t)
 {
     test_loop_run(t->loop);
@@ -101,7 +101,7 @@ static inline void test_images_reopen(struct test_images *t)
     test_images_stop(t);
     t->notices[0] = '\0';
     test_images_open(t);
-    test_loop_run(t->loop); /* what was thrown away is gone then */
+    test_loop_run(t->loop); /* discarded files are removed then */
 }
 
 static inline unsigned test_images_count(struct test_images *t, const char *path)
@@ -119,7 +119,7 @@ static inline unsigned test_images_count(struct test_images *t, const char *path
     return n;
 }
 
-/* Nothing is left in tmp/. */
+/* Asserts that tmp/ is empty. */
 static inline void test_images_free(struct test_images *t)
 {
     int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -156,7 +156,7 @@ static inline struct agx_spool *test_images_spool(struct test_images *t, struct 
     return sp;
 }
 
-/* Brings the bytes in as a layer of that diff id. */
+/* Adds the bytes as a layer with this diff id. */
 static inline int test_images_layer(struct test_images *t, struct agx_ingest *in,
                                     struct agx_str bytes, const char *diff_id)
 {
@@ -209,7 +209,7 @@ static inline void test_images_make(struct test_images *t, const char *file, con
     test_tar_done(&tar);
 }
 
-/* The image of that name; NULL: there is none. Borrowed. */
+/* The image with this name, or NULL. Borrowed. */
 static inline struct agx_image *test_images_find(struct test_images *t, const char *ref)
 {
     struct agx_image *i = NULL;

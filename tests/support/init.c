@@ -1,4 +1,4 @@
-/* init.c: starts init, speaks with it, waits. */
+/* init.c: starts init, exchanges messages with it, and waits for it. */
 #include "tests/support/init.h"
 #include "tests/support/paths.h"
 
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { WAIT_MS = 120000, ARGS_MAX = 32 }; /* the first only tells a hang */
+enum { WAIT_MS = 120000, ARGS_MAX = 32 }; /* WAIT_MS only detects a hang */
 
 static int null_or(int fd)
 {
@@ -35,7 +35,7 @@ static _Noreturn void become_init(const struct test_init_params *params)
     (void)syscall(SYS_close_range, 3, ~0u, 0);
     if (params->enter)
         params->enter(params->user);
-    /* A test that fails does not get to the end of its init. */
+    /* A test that fails does not end its init. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)execve(program, argv, environ);
     _exit(98);

@@ -1,5 +1,5 @@
 /*
- * init.h: a real agentix-init and a daemon's link to it, driven step by step.
+ * init.h: a real agentix-init and the daemon's link to it, driven step by step.
  *
  *     struct test_init t;
  *     test_init_open(&t, NULL);                       as an ordinary process
@@ -18,7 +18,7 @@
 
 enum { TEST_INIT_NEWS = 512, TEST_INIT_TEXT = 256 };
 
-/* A message of init, kept. */
+/* A stored message of init. */
 struct test_init_news {
     enum agx_init_kind kind;
     char id[64];
@@ -41,12 +41,12 @@ struct test_init {
     bool timed_out;
     uint64_t connect_ms; /* 0: long */
 
-    int log_fds[AGX_INIT_FDS_MAX]; /* of the last command that was started */
-    int exit_code;                 /* of the last that was run */
+    int log_fds[AGX_INIT_FDS_MAX]; /* of the last started command */
+    int exit_code;                 /* of the last command that was run */
     char out[1 << 16], err[1 << 16];
 };
 
-/* What a command is, beside its words. */
+/* The parameters of a command, without its words. */
 struct test_cmd {
     const char *user, *cwd;
     const char *const *env;
@@ -58,44 +58,44 @@ struct test_cmd {
 
 struct test_init_params {
     const char *const *args;   /* after the program's name; may be NULL */
-    void (*enter)(void *user); /* in the new process, before init's program */
+    void (*enter)(void *user); /* runs in the new process, before init's program */
     void *user;
     unsigned long clone_flags; /* namespaces */
-    const char *program;       /* its path after enter(); NULL: the one that was built */
+    const char *program;       /* path after enter(); NULL: init of this build */
     int in_fd, out_fd;         /* 0: /dev/null */
 };
 
-/* Starts init; a link to it with connect(). NULL: no arguments. */
+/* Starts init (NULL: without arguments). test_init_connect() makes the link to it. */
 void test_init_start(struct test_init *t, const struct test_init_params *params);
 void test_init_connect(struct test_init *t);
-/* Both, as an ordinary process. */
+/* Starts init as an ordinary process and connects. */
 void test_init_open(struct test_init *t, const char *const *args);
-/* Kills it, if it is still there. */
+/* Kills init if it still runs. */
 void test_init_close(struct test_init *t);
 
-/* Closes the link, as a daemon that dies. */
+/* Closes the link, as if the daemon had died. */
 void test_init_disconnect(struct test_init *t);
 
 void test_init_send(struct test_init *t, const struct agx_init_msg *m);
 void test_init_ask(struct test_init *t, enum agx_init_kind kind, const char *id);
 void test_init_begin(struct test_init *t, const char *id, const struct test_cmd *cmd,
                      const char *const *argv);
-/* Waits for a message and takes it out of the news. */
+/* Waits for a message and removes it from the received messages. */
 struct test_init_news test_init_wait(struct test_init *t, enum agx_init_kind kind, const char *id);
-/* True when such a message has come. */
+/* Whether such a message has arrived. */
 bool test_init_has(const struct test_init *t, enum agx_init_kind kind, const char *id);
-/* Runs the loop for so long. */
+/* Runs the loop for this time. */
 void test_init_pass(struct test_init *t, unsigned ms);
 /* Reads the logs of the last command into out and err. */
 void test_init_read_logs(struct test_init *t);
-/* Waits for the process; its wait status. */
+/* Waits for the process and returns its wait status. */
 int test_init_status(struct test_init *t);
 
 void test_init_exec(struct test_init *t, const char *id, const struct test_cmd *cmd,
                     const char *const *argv);
 
 #define TEST_ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
-/* Starts, waits for the end, forgets; exit_code, out and err are set. */
+/* Runs a command: starts it, waits for its end, sends FORGET. Sets exit_code, out and err. */
 #define test_init_run(t, id, ...) test_init_exec((t), (id), NULL, TEST_ARGV(__VA_ARGS__))
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * init_client.h: a backend that has one sandbox and does nothing but hand calls to its init_client,
- * with a real agentix-init. The program says how that is reached.
+ * init_client.h: a backend with one sandbox that only passes calls to its init client, with a real
+ * agentix-init. The including program defines how the init client reaches init.
  *
  *     test_init_client_open(&t);          init runs, the init client is up and ready
  *     test_command_start(&t.b, ...)  as with every backend
@@ -94,7 +94,7 @@ static inline void test_init_client_closed(void *user, struct agx_error *error)
     ((struct test_init_client *)user)->n_closed++;
 }
 
-/* The init_client alone, of which nothing is known. */
+/* Makes only the init client, without knowledge of init. */
 static inline void test_init_client_new(struct test_init_client *t)
 {
     const struct agx_init_client_config config = { .backend = &t->b,
@@ -108,15 +108,16 @@ static inline void test_init_client_new(struct test_init_client *t)
     ASSERT_OK(agx_init_client_open(&config, &t->a, NULL));
 }
 
-/* The program's: a new init, maybe in the place of one that ended (NULL: as it is usual); to bring
- * the init client up with it; to break the link, which the init client makes again. */
+/* The including program defines these: start a new init, possibly in place of one that ended (NULL:
+ * with the usual arguments); connect the init client to it; break the link, which the init client
+ * makes again. */
 void test_init_client_boot(struct test_init_client *t, const struct test_init_params *params);
 void test_init_client_begin_up(struct test_init_client *t);
 void test_init_client_break(struct test_init_client *t);
-/* ... and whatever it has on the loop is closed. */
+/* ... and close the program's handles on the loop. */
 void test_init_client_unboot(struct test_init_client *t);
 
-/* For test_init_client_boot(): on the same loop as one before it. */
+/* For test_init_client_boot(): uses the loop of an earlier init client. */
 static inline void test_init_client_boot_init(struct test_init_client *t,
                                               const struct test_init_params *params)
 {
@@ -130,7 +131,7 @@ static inline void test_init_client_boot_init(struct test_init_client *t,
     t->init.loop = loop;
 }
 
-/* Its init runs, and the init client knows nothing yet. */
+/* Init runs, and the init client does not know it yet. */
 static inline void test_init_client_open_unknown(struct test_init_client *t)
 {
     struct agx_spec spec;
@@ -166,7 +167,7 @@ static inline void test_init_client_end(struct test_init_client *t)
     test_wait(t->b.loop, &t->n_closed, 1);
 }
 
-/* As a daemon that died, and the next one. */
+/* Acts as if the daemon had died and a new one had started. */
 static inline void test_init_client_again(struct test_init_client *t)
 {
     test_init_client_end(t);
@@ -174,7 +175,7 @@ static inline void test_init_client_again(struct test_init_client *t)
     test_init_client_up(t);
 }
 
-/* Stops init, and waits until it stands: it answers nothing from then on. */
+/* Stops init with SIGSTOP and waits until it has stopped: it answers nothing from then on. */
 static inline void test_init_client_stop_init(struct test_init_client *t)
 {
     siginfo_t si;
@@ -183,14 +184,14 @@ static inline void test_init_client_stop_init(struct test_init_client *t)
     ASSERT_INT(0, waitid(P_PID, (id_t)t->init.pid, &si, WSTOPPED | WNOWAIT));
 }
 
-/* Kills init, as an engine that kills a container. */
+/* Kills init, as an engine kills a container. */
 static inline void test_init_client_kill_init(struct test_init_client *t)
 {
     ASSERT_INT(0, kill(t->init.pid, SIGKILL));
     (void)test_init_status(&t->init);
 }
 
-/* All but the init client. */
+/* Closes everything except the init client. */
 static inline void test_init_client_remove(struct test_init_client *t)
 {
     test_init_client_unboot(t);

@@ -1,4 +1,4 @@
-/* initproto.h: packets of agentix-init, built in a buffer of the test's. */
+/* initproto.h: builds packets of agentix-init in a buffer of the test. */
 #ifndef AGX_TESTS_INITPROTO_H
 #define AGX_TESTS_INITPROTO_H
 
@@ -11,7 +11,7 @@ struct test_words {
     struct agx_init_list list;
 };
 
-/* A list of C strings that ends with NULL, as a packet holds it. */
+/* Encodes a NULL-terminated list of C strings as in a packet. */
 static inline struct agx_init_list test_words(struct test_words *w, const char *const *words)
 {
     size_t at = 0;

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Only against hanging; no test may depend on how long anything takes. */
+/* Only ends a hang; no test may depend on how long anything takes. */
 #define TEST_LOOP_HANG_MS 120000
 
 static inline struct agx_loop *test_loop_open(void)
@@ -27,7 +27,7 @@ static inline void test_loop_hang(uv_timer_t *t)
     FAIL("the loop did not come to an end");
 }
 
-/* agx_loop_run() with an end. `until_stop`: also when no other handle keeps the loop running. */
+/* agx_loop_run() with a time limit. `until_stop`: runs even if no other handle keeps the loop. */
 static inline void test_loop_run_guarded(struct agx_loop *l, bool until_stop)
 {
     uv_timer_t guard;
@@ -38,16 +38,16 @@ static inline void test_loop_run_guarded(struct agx_loop *l, bool until_stop)
         uv_unref((uv_handle_t *)&guard);
     agx_loop_run(l);
     uv_close((uv_handle_t *)&guard, NULL);
-    (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT); /* the guard is on our stack */
+    (void)uv_run(agx_loop_uv(l), UV_RUN_NOWAIT); /* the guard timer is on our stack */
 }
 
-/* Until nothing is left to do. */
+/* Runs until no handle is left. */
 static inline void test_loop_run(struct agx_loop *l)
 {
     test_loop_run_guarded(l, false);
 }
 
-/* Until agx_loop_stop(). */
+/* Runs until agx_loop_stop(). */
 static inline void test_loop_run_until_stop(struct agx_loop *l)
 {
     test_loop_run_guarded(l, true);

@@ -13,7 +13,7 @@ void fixture_prepare(struct fixture *f)
     *f = (struct fixture){ .config = AGX_MANAGER_CONFIG_INIT, .dir = "/tmp/agx-manager-XXXXXX" };
     ASSERT_NOT_NULL(mkdtemp(f->dir));
     f->loop = test_loop_open();
-    /* A loop without a handle does not look at what was posted. */
+    /* A loop without a handle does not run posted functions. */
     (void)uv_timer_init(agx_loop_uv(f->loop), &f->keep);
     (void)uv_timer_start(&f->keep, test_loop_hang, TEST_LOOP_HANG_MS, 0);
     f->world = calloc(1, sizeof(*f->world));
@@ -25,7 +25,7 @@ void fixture_prepare(struct fixture *f)
     f->config.look_ms = 100000;
     f->config.retry_first_ms = 2;
     f->config.retry_max_ms = 10;
-    f->config.abandon_ms = f->config.look_deadline_ms = 100000; /* whoever is slow is us */
+    f->config.abandon_ms = f->config.look_deadline_ms = 100000; /* only the test can be slow */
     f->config.watch = (struct agx_watch_config){
         .window_ms = 100000, .stable_ms = 10000, .first_retry_ms = 2, .max_retry_ms = 5
     };

@@ -12,11 +12,11 @@
 #include "tests/support/loop.h"
 #include "tests/support/world.h"
 
-/* How a request was answered. */
+/* The answer to a request. */
 struct reply {
-    uint64_t sequence; /* of the sandbox that came with it, like the phase */
+    uint64_t sequence; /* of the sandbox in the answer, like the phase */
     enum agx_phase phase;
-    unsigned n; /* how often */
+    unsigned n; /* number of answers */
     enum agx_code code;
     enum agx_reason reason;
     char reason_id[256], text[600];
@@ -31,11 +31,11 @@ struct fixture {
     struct world *world;
     struct agx_manager_config config;
     struct agx_manager *manager;
-    char dir[64]; /* of logs */
+    char dir[64]; /* of the logs */
 };
 
 void fixture_open(struct fixture *f);
-/* The same, but the manager is not opened yet: `config` may be changed. */
+/* The same, without opening the manager: the test may change `config` first. */
 void fixture_prepare(struct fixture *f);
 void fixture_open_manager(struct fixture *f);
 /* Closes manager and backend; the store and the world stay. */
@@ -44,7 +44,7 @@ void fixture_restart(struct fixture *f);
 void fixture_close(struct fixture *f);
 
 void fixture_turn(struct fixture *f);
-/* Turns the loop; fails the test when it was turned for too long for `what`. */
+/* Turns the loop once; fails the test if waiting for `what` takes too long. */
 void fixture_turn_for(struct fixture *f, unsigned *turns, const char *what);
 #define UNTIL(f, condition)                                                                        \
     do {                                                                                           \
@@ -52,12 +52,12 @@ void fixture_turn_for(struct fixture *f, unsigned *turns, const char *what);
         while (!(condition))                                                                       \
             fixture_turn_for((f), &turns_, #condition);                                            \
     } while (0)
-/* Long enough for whatever is on its way, with the fixture's spans. */
+/* Runs long enough for all pending work, with the fixture's times. */
 void fixture_settle(struct fixture *f);
 
 void reply_note(void *user, const struct agx_answer *a);
 
-/* Requests whose answer is waited for; `id` NULL: none is given. */
+/* Makes a request and waits for its answer. `id` NULL: without an id. */
 struct reply ask_create(struct fixture *f, const char *id);
 struct reply ask(struct fixture *f, const char *id, enum agx_on on);
 struct reply ask_exec(struct fixture *f, const char *sandbox_id, const char *exec_id);
@@ -67,12 +67,12 @@ void send_create(struct fixture *f, const char *id, struct reply *r);
 void send_exec(struct fixture *f, const char *sandbox_id, const char *exec_id, int64_t deadline_ns,
                struct reply *r);
 
-/* As readers see it; ABSENT: it is not there. */
+/* The state that readers see; ABSENT: no such sandbox. */
 enum agx_phase phase_of(struct fixture *f, const char *id);
 uint64_t sequence_of(struct fixture *f, const char *id);
 /* NONE: there is no such exec. */
 enum agx_exec_state exec_state_of(struct fixture *f, const char *exec_id);
-/* A sandbox that is READY. */
+/* Makes a sandbox and waits until it is READY. */
 void make_ready(struct fixture *f, const char *id);
 
 /*
@@ -80,7 +80,7 @@ void make_ready(struct fixture *f, const char *id);
  * each with a position that rises.
  */
 const char *events_of(struct fixture *f, const char *id);
-/* Of its records in the store. */
+/* The number under which the store has the sandbox. */
 uint64_t number_of(struct fixture *f, const char *id);
 
 #endif

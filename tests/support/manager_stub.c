@@ -1,5 +1,5 @@
-/* manager_stub.c: everything is in arrays and looked for one by one; answers and news wait in
- * queues that an idle handle empties. */
+/* manager_stub.c: all objects are in arrays with linear search; answers and events wait in queues
+ * that an idle handle empties. */
 #include "tests/support/manager_stub_internal.h"
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static void tell_readers(struct agx_manager *e)
         if (f->dry && has_news(f)) {
             f->dry = false;
             f->ops->ready(f->user);
-            f = e->feeds; /* whatever happened to the list */
+            f = e->feeds; /* the list may have changed */
         } else {
             f = f->next;
         }
@@ -79,8 +79,8 @@ struct stub_run *stub_run_of(struct agx_manager *e, const char *id)
     return NULL;
 }
 
-/* Whom an answer is about. The manager forgets no sandbox while one is due: what was purged since
- * the request is still shown. */
+/* The sandbox of an answer. The manager keeps a sandbox while an answer about it is due, so the
+ * answer shows it even if it was purged after the request. */
 static struct stub_box *answered_box(struct agx_manager *e, const char *id)
 {
     struct stub_box *b = stub_box_of(e, id);
@@ -243,7 +243,7 @@ static int step(struct agx_manager *e, struct stub_box *b, enum agx_on on, enum 
     *ret_reason = out.reason;
     if (r == 0 && out.has_event)
         stub_tell(e, b, &out.event);
-    /* The wanted operation runs as soon as it is wanted. */
+    /* The operation that the step asks for counts as started at once. */
     return r;
 }
 
@@ -291,7 +291,7 @@ static struct stub_box *box_new(struct agx_manager *e, const char *id, struct ag
     b->sb.created.wall_ns = ++e->clock_ns;
     e->boxes = stub_grown(e->boxes, e->n_boxes, sizeof(struct stub_box *));
     memmove(e->boxes + 1, e->boxes, e->n_boxes++ * sizeof(struct stub_box *));
-    e->boxes[0] = b; /* the newest */
+    e->boxes[0] = b; /* the newest is first */
     ASSERT_OK(step(e, b, AGX_ON_CREATE, AGX_DO_NONE, &reason, NULL));
     return b;
 }

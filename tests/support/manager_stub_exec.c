@@ -42,7 +42,7 @@ static int anonymous_file(const struct agx_manager *e)
     return fd;
 }
 
-/* Only execs that write, or are read, have files: tests make thousands of others. */
+/* Only execs that write or are read get files, because tests make thousands of others. */
 static void open_logs(struct agx_manager *e, struct stub_run *r)
 {
     if (r->fds[0][0] >= 0)
@@ -189,7 +189,7 @@ int agx_manager_exec_write(struct agx_manager *e, const char *exec_id, struct ag
     }
     if (!r)
         return agx_reason_error(AGX_REASON_EXEC_NOT_FOUND, exec_id, err);
-    ASSERT_TRUE(!r->taken); /* one at a time */
+    ASSERT_TRUE(!r->taken); /* one write at a time */
     ASSERT_OK(agx_buf_append(&r->input, data));
     if (eof)
         ASSERT_OK(agx_buf_append(&r->input, AGX_STR("<eof>")));

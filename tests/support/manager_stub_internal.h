@@ -1,4 +1,4 @@
-/* manager_stub_internal.h: what the files of the stub share. */
+/* manager_stub_internal.h: shared by the files of the stub. */
 #ifndef AGX_TESTS_MANAGER_STUB_INTERNAL_H
 #define AGX_TESTS_MANAGER_STUB_INTERNAL_H
 
@@ -22,7 +22,7 @@ struct stub_box {
 struct stub_run {
     struct agx_exec exec;
     struct stub_box *box;
-    int fds[2][2]; /* of each stream: data, index */
+    int fds[2][2]; /* data and index of each stream */
     struct agx_caplog log;
     struct agx_buf input;
     agx_done_fn taken; /* NULL: nothing is being written */
@@ -40,20 +40,20 @@ struct stub_waiting {
 
 struct agx_feed {
     struct agx_manager *manager;
-    struct stub_box *box; /* NULL: of all */
+    struct stub_box *box; /* NULL: of all sandboxes */
     uint64_t at;
     const struct agx_feed_ops *ops;
     void *user;
-    bool dry; /* next() gave nothing: `ready` is due when there is something */
+    bool dry; /* next() gave nothing: call `ready` at the next event */
     struct agx_feed *next, **place;
 };
 
 struct agx_manager {
     uv_idle_t idle;
     uv_loop_t *loop;
-    struct stub_box **boxes; /* in the order of lists */
+    struct stub_box **boxes; /* in list order */
     size_t n_boxes;
-    struct stub_box **order; /* of every position: whose event it is */
+    struct stub_box **order; /* position -> the sandbox of its event */
     uint64_t position;
     struct stub_run **runs; /* by id */
     size_t n_runs;
@@ -65,15 +65,15 @@ struct agx_manager {
     bool use_held;
     struct agx_error *fail;
     bool held, input_held, quiet_logs;
-    int64_t clock_ns; /* every sandbox is a little younger than the one before */
+    int64_t clock_ns; /* advances, so that each sandbox is younger than the last */
 };
 
 struct agx_stamp stub_now(void);
-/* The array with room for one more. */
+/* Returns the array with room for one more item. */
 void *stub_grown(void *items, size_t n, size_t size);
-/* There is something for the idle handle. */
+/* Starts the idle handle, which has work. */
 void stub_wake(struct agx_manager *e);
-/* NULL: there is none. */
+/* Returns NULL if it does not exist. */
 struct stub_box *stub_box_of(struct agx_manager *e, const char *id);
 struct stub_run *stub_run_of(struct agx_manager *e, const char *id);
 void stub_tell(struct agx_manager *e, struct stub_box *b, struct agx_event *take_event);

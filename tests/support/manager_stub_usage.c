@@ -1,4 +1,4 @@
-/* manager_stub_usage.c: the stub's answers to what a sandbox uses. */
+/* manager_stub_usage.c: the stub's answers to queries of resource usage. */
 #include "daemon/manager/usage_query.h"
 #include "tests/support/manager_stub_internal.h"
 

@@ -1,4 +1,4 @@
-/* mp.c: msgpack values walked through the reader's tokens. */
+/* mp.c: copies and compares msgpack values token by token. */
 #include "tests/support/mp.h"
 
 static void write_scalar(struct agx_mp_writer *w, const struct agx_mp_token *t)
@@ -62,7 +62,7 @@ static bool same_bytes(struct agx_str s, const void *p, size_t n)
     return agx_str_eq(s, agx_str_bytes(p, n));
 }
 
-/* The same bits: a NaN is equal to itself here. */
+/* Compares bits, so that a NaN equals itself. */
 static bool same_float(double a, double b)
 {
     uint64_t x, y;

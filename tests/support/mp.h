@@ -1,6 +1,6 @@
 /*
- * mp.h: for the msgpack tests: a value copied token by token, and a value compared with what
- * msgpack-c's own unpacker makes of it.
+ * mp.h: for the msgpack tests: copies a value token by token, and compares a value with the result
+ * of msgpack-c's own unpacker.
  */
 #ifndef AGX_TESTS_MP_H
 #define AGX_TESTS_MP_H
@@ -10,10 +10,10 @@
 
 #include <msgpack.h>
 
-/* Reads one value with agx_mp_next() and writes it again, in smallest forms. */
+/* Reads one value with agx_mp_next() and writes it again in the smallest form. */
 int agx_test_mp_copy(struct agx_mp_reader *r, struct agx_mp_writer *w, struct agx_error **err);
 
-/* One value read with agx_mp_next() says the same as `o`. */
+/* Asserts that one value read with agx_mp_next() equals `o`. */
 bool agx_test_mp_same(struct agx_mp_reader *r, const msgpack_object *o);
 
 #endif

@@ -1,4 +1,4 @@
-/* nsset.c: agentix-init on its way into a sandbox, and who listens to it. */
+/* nsset.c: starts `agentix-init --nssets` and reads its reports. */
 #include "tests/support/nsset.h"
 #include "tests/support/paths.h"
 
@@ -17,7 +17,7 @@
 
 enum { ARGS_MAX = 16 };
 
-/* In the new process: descriptors above the first three are closed but those. */
+/* Runs in the new process: closes all descriptors except the first three and these. */
 static void keep_only(const int *fds, size_t n_fds)
 {
     for (int fd = 3; fd < 256; fd++) {

@@ -1,4 +1,4 @@
-/* pairs.h: whether two small maps are the same. */
+/* pairs.h: compares two small maps. */
 #ifndef AGX_TESTS_PAIRS_H
 #define AGX_TESTS_PAIRS_H
 

@@ -1,4 +1,4 @@
-/* paths.c: the paths that the build knows (tests/meson.build). */
+/* paths.c: paths that the build sets (tests/meson.build). */
 #include "tests/support/paths.h"
 
 #include <stdio.h>

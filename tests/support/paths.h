@@ -1,6 +1,6 @@
 /*
- * paths.h: where the programs of this build are, and the files of this tree. One file is compiled
- * with these names, so that all others come out of a compiler's cache in whatever directory.
+ * paths.h: the paths of this build's programs and of this tree's files. Only one file is compiled
+ * with these paths, so that the compiler's cache serves all other files in every directory.
  */
 #ifndef AGX_TESTS_PATHS_H
 #define AGX_TESTS_PATHS_H

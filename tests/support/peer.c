@@ -1,4 +1,4 @@
-/* peer.c: a server of few words. */
+/* peer.c: a minimal server for client tests. */
 #include "tests/support/peer.h"
 
 #include "agentix/runtime.h"
@@ -100,7 +100,7 @@ static void answer_upgrade(struct peer *p)
     p->open = true;
 }
 
-/* Takes what the client wants to send. */
+/* Reads the bytes that the client wants to send. */
 static void collect(struct peer *p)
 {
     struct agx_str pending = agx_session_pending(p->s);
@@ -347,7 +347,7 @@ struct agx_call *peer_start(struct peer *p, enum agx_remote_kind kind, uint64_t 
     return call;
 }
 
-/* Starts a call and gives the id under which the server has it. */
+/* Starts a call and returns its id at the server. */
 struct agx_call *peer_start_known(struct peer *p, enum agx_remote_kind kind, char **ret_id)
 {
     static const enum agx_remote_event events[] = { AGX_EV_UNARY, AGX_EV_STREAM,
@@ -391,7 +391,7 @@ void peer_expect_failure(struct peer *p, struct agx_call *call, enum agx_code co
         ASSERT_NULL(agx_error_type(err));
 }
 
-/* {known: [[id, seq]...], unknown: [id...]} of at most one call each. */
+/* Writes {known: [[id, seq]...], unknown: [id...]} with at most one call each. */
 void peer_resume_done(struct peer *p, const char *known, uint64_t seq, const char *unknown)
 {
     _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(1000);

@@ -1,4 +1,4 @@
-/* plan.c: plans, and the processes that carry them out. */
+/* plan.c: makes plans and runs the processes that carry them out. */
 #include "tests/support/plan.h"
 
 #include "base/fd.h"
@@ -125,7 +125,7 @@ static int make_memfd(const struct agx_plan *p)
     return fd;
 }
 
-/* The cgroup's descriptors join those that init inherits: how many there are. */
+/* Adds the cgroup's descriptors to those that init inherits; returns their number. */
 static size_t add_cgroup(struct test_plan *x, int *fds)
 {
     struct agx_init_list list = { 0 };
@@ -233,7 +233,7 @@ int test_plan_reap(struct test_plan *x)
     struct pollfd end = { .fd = x->init.pidfd, .events = POLLIN };
     siginfo_t info;
 
-    ASSERT_INT(1, poll(&end, 1, -1)); /* the link has made the descriptor one that does not wait */
+    ASSERT_INT(1, poll(&end, 1, -1)); /* the link has made the descriptor non-blocking */
     ASSERT_INT(0, waitid(P_PIDFD, (id_t)x->init.pidfd, &info, WEXITED | __WALL));
     x->init.pid = 0;
     return info.si_status;

@@ -1,6 +1,6 @@
 /*
- * plan.h: a sandbox without an engine: an nsset, a plan, `agentix-init --plan`, and a daemon's link
- * to its PID 1.
+ * plan.h: a native sandbox without the daemon: an nsset, a plan, `agentix-init --plan`, and the
+ * link to its PID 1.
  *
  *     struct test_plan x;
  *     test_plan_open(&x);                      a busybox image; x.plan may be changed
@@ -8,7 +8,7 @@
  *     test_init_run(&x.init, "one", "id");
  *     test_plan_close(&x);
  *
- * PID 1 outlives the process that makes it, and us: such a test runs under docker_box.py.
+ * PID 1 outlives the process that makes it, and this test, so such a test runs under docker_box.py.
  */
 #ifndef AGX_TESTS_PLAN_H
 #define AGX_TESTS_PLAN_H
@@ -23,20 +23,20 @@ enum { TEST_PLAN_LAYERS = 4, TEST_PLAN_MOUNTS = 8 };
 struct test_plan_mount {
     const char *source, *target;
     uint32_t flags;
-    int fd; /* of the source; 0: it is opened by its path */
+    int fd; /* of the source; 0: opened by its path */
 };
 
 struct test_plan {
     struct test_sandbox image; /* the lowest layer */
-    char dir[64];              /* of the test: box/{upper,work}, dev, and what a test puts there */
+    char dir[64];              /* of the test: box/{upper,work}, dev, and the test's files */
     struct test_nsset nsset;
     struct agx_devices *devices;
 
-    /* Read by start(). */
-    struct agx_plan plan; /* but its lists of layers, mounts and descriptors */
+    /* test_plan_start() reads these. */
+    struct agx_plan plan; /* without its lists of layers, mounts and descriptors */
     const char *layers[TEST_PLAN_LAYERS + 1];
     struct test_plan_mount mounts[TEST_PLAN_MOUNTS + 1];
-    struct agx_cgroup_entry cgroup; /* of the test; in none by default */
+    struct agx_cgroup_entry cgroup; /* set by the test; none by default */
 
     pid_t helper; /* the process that makes PID 1 */
     int report_fd;
@@ -47,9 +47,9 @@ struct test_plan {
     char paths[8][128];
 };
 
-/* What is there before anything is started. Skips without root or busybox. */
+/* Prepares everything, and starts nothing. Skips without root or busybox. */
 void test_plan_open(struct test_plan *x);
-/* Ends what runs and removes all. */
+/* Ends all processes and removes all files. */
 void test_plan_close(struct test_plan *x);
 
 /* A path below x->dir. At most eight. */
@@ -59,15 +59,16 @@ void test_plan_make_dir(struct test_plan *x, const char *name);
 
 /* Starts `agentix-init --plan`. */
 void test_plan_start(struct test_plan *x);
-/* The next report is of that kind. CLONED: PID 1 is known. */
+/* Asserts the kind of the next report. After CLONED, PID 1 is known. */
 void test_plan_expect(struct test_plan *x, enum agx_plan_kind kind);
-/* The next report but CLONED is a failure; all of its processes are gone. Its words. */
+/* Asserts that the next report other than CLONED is a failure, and that all processes have ended.
+ * Returns its message. */
 void test_plan_expect_failure(struct test_plan *x, const char *words);
-/* Start, and all reports up to RUNNING; the link is made. */
+/* Starts, reads all reports up to RUNNING, and makes the link. */
 void test_plan_boot(struct test_plan *x);
-/* Waits for the end of PID 1, as a daemon does: its exit code, or the signal. */
+/* Waits for the end of PID 1, as a daemon does; returns its exit code, or the signal. */
 int test_plan_reap(struct test_plan *x);
-/* Kills PID 1; what it wrote stays, and it may be started again. */
+/* Kills PID 1; its files stay, and it may be started again. */
 void test_plan_kill(struct test_plan *x);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * router_world.h: a router whose clients and worker are only buffers, and what tests do with it.
- * Each test ends with router_world_done(); under ASan what the router forgot to free is a finding.
+ * router_world.h: a router whose clients and worker are buffers, and functions to drive it. Each
+ * test ends with router_world_done(); under ASan memory that the router did not free is a finding.
  */
 #ifndef AGX_TESTS_ROUTER_WORLD_H
 #define AGX_TESTS_ROUTER_WORLD_H
@@ -26,12 +26,12 @@ struct router_event {
 struct router_world {
     struct agx_router *rt;
     struct agx_buf lanes[AGX_LANE_COUNT];
-    size_t queued; /* what every connection claims to have waiting */
+    size_t queued; /* bytes that every connection reports as queued */
     struct router_event seen[ROUTER_EVENTS];
     size_t n_seen;
 };
 
-extern int conn_one, conn_two; /* their addresses are connections */
+extern int conn_one, conn_two; /* their addresses identify connections */
 
 void router_world_init(struct router_world *w, const struct agx_router_config *config);
 void router_world_done(struct router_world *w);
@@ -42,13 +42,13 @@ bool router_rejoin(struct router_world *w, const char *session, void *conn,
 void router_say(struct router_world *w, struct agx_client *c, const char *event,
                 const char *call_id, const char *key1, uint64_t value1, const char *key2,
                 uint64_t value2);
-/* A request by reference. */
+/* Sends a request by reference. */
 void router_call(struct router_world *w, struct agx_client *c, const char *event,
                  const char *call_id, uint64_t timeout_ms);
-/* The acknowledgement or resume of one call. */
+/* Sends the acknowledgement or resume of one call. */
 void router_say_calls(struct router_world *w, struct agx_client *c, const char *event,
                       const char *call_id, uint64_t seq);
-/* A frame {type, id[, key: number][, key: number]} of the worker. */
+/* Sends a frame {type, id[, key: number][, key: number]} of the worker. */
 int router_frame2(struct router_world *w, const char *type, uint64_t id, const char *key1,
                   uint64_t value1, const char *key2, uint64_t value2);
 int router_frame(struct router_world *w, const char *type, uint64_t id, const char *key,
@@ -59,7 +59,7 @@ size_t router_frames(struct router_world *w, enum agx_remote_lane lane, const ch
 const struct router_event *router_last(struct router_world *w);
 /* A field of the last event. */
 struct agx_mp_field router_field(struct router_world *w, const char *key);
-/* The last event is this error for that call. */
+/* Asserts that the last event is this error for this call. */
 void router_assert_error(struct router_world *w, enum agx_remote_event ev, const char *call_id,
                          const char *type);
 

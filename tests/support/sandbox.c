@@ -1,4 +1,4 @@
-/* sandbox.c: roots, and the way into them. */
+/* sandbox.c: makes root file systems and enters them. */
 #include "tests/support/paths.h"
 #include "tests/support/sandbox.h"
 
@@ -38,7 +38,7 @@ static void make_dir(const struct test_sandbox *s, const char *path)
     (void)mkdir(full, 0755);
 }
 
-/* A file of the host, with the directories above it. */
+/* Copies a file of the host, with its parent directories. */
 static void copy(const struct test_sandbox *s, const char *from, const char *to)
 {
     _cleanup_buf_ struct agx_buf bytes = AGX_BUF_INIT(FILE_MAX);
@@ -147,14 +147,14 @@ void test_sandbox_remove(struct test_sandbox *s)
     ASSERT_INT(0, system(command));
 }
 
-/* What follows runs in the new process: failures end it with a number of their own. */
+/* The functions below run in the new process: each failure ends it with its own exit code. */
 #define MUST(n, e)                                                                                 \
     do {                                                                                           \
         if (!(e))                                                                                  \
             _exit(n);                                                                              \
     } while (0)
 
-/* What Docker leaves. */
+/* The capabilities that Docker leaves a container. */
 static void drop_capabilities(void)
 {
     static const int kept[] = { CAP_CHOWN,       CAP_DAC_OVERRIDE,    CAP_FSETID,     CAP_FOWNER,
@@ -168,7 +168,7 @@ static void drop_capabilities(void)
         for (size_t i = 0; i < AGX_ARRAY_LEN(kept); i++)
             keep = keep || kept[i] == cap;
         if (!keep)
-            (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* one that we never had says no */
+            (void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); /* fails for one that we never had */
     }
 }
 
@@ -187,7 +187,7 @@ static void map_ids(void)
     put_text("/proc/self/gid_map", "0 0 1");
 }
 
-/* Devices cannot be made in a user namespace: they are bound. */
+/* A user namespace cannot make devices, so it binds the host's. */
 static void make_devices(bool bind)
 {
     static const struct {
@@ -245,7 +245,7 @@ void test_sandbox_own_mounts(void)
     ASSERT_INT(0, move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
     ASSERT_INT(0, fchdir(root));
     ASSERT_INT(0, chroot("."));
-    ASSERT_INT(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)); /* the copies, too */
+    ASSERT_INT(0, mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)); /* including the copies */
     taken = true;
 }
 

@@ -1,4 +1,4 @@
-/* service.c: the services on the stub of a manager. */
+/* service.c: the daemon's services on a manager stub. */
 #include "tests/support/service.h"
 
 #include "store/store_mem.h"

@@ -1,4 +1,4 @@
-/* service_call.c: calls to the services, whatever manager is under them. */
+/* service_call.c: calls to the services, with any manager. */
 #include "tests/support/service.h"
 
 #include "codec/grpc_meta.h"
@@ -47,7 +47,7 @@ enum agx_code service_call(struct service_fixture *f, struct rpc_request *q, con
 enum agx_code service_call_id(struct service_fixture *f, struct rpc_request *q, const char *path,
                               const char *id)
 {
-    /* Field 1, a string: all requests that are an id have it so. */
+    /* Field 1, a string: all requests that have only an id have it there. */
     ASSERT_OK(agx_buf_push(&f->message, 0x0a));
     ASSERT_TRUE(strlen(id) < 128);
     ASSERT_OK(agx_buf_push(&f->message, (uint8_t)strlen(id)));

@@ -19,11 +19,11 @@ enum { WIRE_MESSAGE_MAX = 1 << 17, WIRE_HEAD_MAX = 4096 };
 
 struct sio_wire {
     int fd;       /* -1: closed */
-    bool is_ws;   /* the answer to the upgrade has come */
+    bool is_ws;   /* the answer to the upgrade has arrived */
     bool is_over; /* the server has closed it */
     struct agx_ws ws;
     struct agx_sio_assembler assembler;
-    struct agx_buf head; /* of the answer to the upgrade, until it is whole */
+    struct agx_buf head; /* of the answer to the upgrade, until it is complete */
     void (*on_message)(void *user, const struct agx_sio_message *m);
     void *user;
 };
@@ -72,7 +72,7 @@ static inline void sio_wire_event(struct sio_wire *w, const struct agx_ws_event 
         w->on_message(w->user, &m);
 }
 
-/* Takes the bytes of the answer to the upgrade; what follows it is WebSocket. */
+/* Reads the answer to the upgrade; the bytes after it are WebSocket frames. */
 static inline void sio_wire_head(struct sio_wire *w, uint8_t **data, size_t *len)
 {
     while (*len > 0 && !w->is_ws) {
@@ -84,7 +84,7 @@ static inline void sio_wire_head(struct sio_wire *w, uint8_t **data, size_t *len
         FUZZ_CHECK(memcmp(w->head.data, "HTTP/1.1 101 ", 13) == 0);
 }
 
-/* Reads what is there; false when that was nothing. */
+/* Reads available bytes; false if there are none. */
 static inline bool sio_wire_read(struct sio_wire *w)
 {
     uint8_t buf[4096], *p = buf;
@@ -106,13 +106,13 @@ static inline bool sio_wire_read(struct sio_wire *w)
     return true;
 }
 
-/* False when the socket did not take all of it. */
+/* False if the socket did not accept all bytes. */
 static inline bool sio_wire_send(struct sio_wire *w, struct agx_str s)
 {
     return w->fd >= 0 && send(w->fd, s.ptr, s.len, MSG_NOSIGNAL) == (ssize_t)s.len;
 }
 
-/* Asks for a WebSocket; `headers` are more of them, each with its end of line. */
+/* Asks for a WebSocket; `headers` are further headers, each with its end of line. */
 static inline bool sio_wire_upgrade(struct sio_wire *w, const char *headers)
 {
     _cleanup_buf_ struct agx_buf b = AGX_BUF_INIT(WIRE_HEAD_MAX);
@@ -134,7 +134,7 @@ static inline bool sio_wire_message(struct sio_wire *w, enum agx_ws_kind kind, s
     return sio_wire_send(w, agx_buf_peek(&b));
 }
 
-/* An event of ours: a name and one attachment. */
+/* Sends an event: a name and one attachment. */
 static inline bool sio_wire_emit(struct sio_wire *w, struct agx_str name, struct agx_str payload)
 {
     _cleanup_buf_ struct agx_buf text = AGX_BUF_INIT(256), b = AGX_BUF_INIT(WIRE_MESSAGE_MAX);
@@ -159,7 +159,7 @@ static inline void sio_wire_put_uint(struct agx_mp_writer *m, const char *name, 
     agx_mp_write_uint(m, value);
 }
 
-/* Nothing follows it for its call. */
+/* Whether it is the last event of its call. */
 static inline bool sio_wire_is_terminal(enum agx_remote_event ev)
 {
     return ev == AGX_EV_UNARY_RESULT || ev == AGX_EV_UNARY_ERROR || ev == AGX_EV_STREAM_END ||

@@ -1,14 +1,14 @@
 /*
- * slowcalls.c: a library for LD_PRELOAD that lets threads sleep around their system calls.
+ * slowcalls.c: a library for LD_PRELOAD that makes threads sleep around their system calls.
  *
- * Between two calls of one process lies a window in which every other may act. On a quiet machine
- * it is microseconds long, so that a test which must not rely on it passes thousands of times. Here
- * some calls of each kind below take milliseconds longer, before or behind, so that every window is
- * wide open once in a while. What the calls do is not changed: whatever fails would fail without
- * this library, seldom. `tools/jitter --slow` loads it.
+ * Between two calls of one process, other processes may act. On a quiet machine this window is
+ * microseconds long, so a test with a race passes thousands of times. With this library some calls
+ * of each kind below take milliseconds longer, before or after, so that every window is long once
+ * in a while. The calls themselves do not change: a test that fails here would also fail without
+ * this library, but rarely. `tools/jitter --slow` loads it.
  *
- * AGX_SLOW_EVERY: one call in so many sleeps (20 if not said). AGX_SLOW_US: for how long at most
- * (20,000).
+ * AGX_SLOW_EVERY: one call in this many sleeps (default 20). AGX_SLOW_US: the longest sleep in
+ * microseconds (default 20,000).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,14 +54,14 @@ static uint64_t roll(void)
     return dice >> 8;
 }
 
-/* Leaves errno alone: it stands behind calls as well as in front of them. */
+/* Does not change errno, because it runs after calls as well as before them. */
 static void perhaps_sleep(void)
 {
     static uint64_t every, max_us;
     struct timespec span = { 0 };
     int saved = errno;
 
-    if (every == 0) { /* the same for all threads: who is first does not matter */
+    if (every == 0) { /* all threads read the same value, so the order does not matter */
         max_us = setting("AGX_SLOW_US", MAX_US);
         every = setting("AGX_SLOW_EVERY", EVERY);
     }
@@ -72,7 +72,7 @@ static void perhaps_sleep(void)
     errno = saved;
 }
 
-/* Defines `name` as what it was, with a sleep in front of it, or behind it, or none. */
+/* Defines `name` as the original function with a sleep before it, after it, or none. */
 #define SLOW(type, name, params, args)                                                             \
     type name params;                                                                              \
     type name params                                                                               \

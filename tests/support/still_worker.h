@@ -1,7 +1,7 @@
 /*
- * still_worker.h: runtime/worker.h without processes and sockets: a program that includes this gets
- * these functions instead of those in the library. What the server says to its worker stays in the
- * lanes; what the worker says, and when it dies, is up to the test.
+ * still_worker.h: runtime/worker.h without processes and sockets. A program that includes this gets
+ * these functions instead of those in the library. The server's frames to its worker stay in the
+ * lanes; the test sends the worker's frames and decides when the worker dies.
  */
 #ifndef AGX_TESTS_STILL_WORKER_H
 #define AGX_TESTS_STILL_WORKER_H
@@ -18,7 +18,7 @@ struct agx_worker {
     void *user;
     struct agx_buf lanes[AGX_LANE_COUNT];
     int stdout_fd, stderr_fd;
-    bool busy; /* pretends that more than anybody wants waits in its lanes */
+    bool busy; /* pretends that its lanes are full */
     uv_timer_t handle;
     void (*stopped)(void *user);
     void *stopped_user;
@@ -81,7 +81,7 @@ void agx_worker_stop(struct agx_worker *w, uint64_t grace_ms, void (*stopped)(vo
     uv_close((uv_handle_t *)&w->handle, still_worker_closed);
 }
 
-/* What waits in its lanes are whole frames that a worker understands. */
+/* Asserts that its lanes have whole frames that a worker understands. */
 static inline void still_worker_check(const struct agx_worker *w)
 {
     for (int i = 0; i < AGX_LANE_COUNT; i++) {
@@ -99,7 +99,7 @@ static inline void still_worker_check(const struct agx_worker *w)
     }
 }
 
-/* Everything that waited has been read. */
+/* The worker has read everything in its lanes. */
 static inline void still_worker_drain(struct agx_worker *w)
 {
     for (int i = 0; i < AGX_LANE_COUNT; i++)
@@ -108,7 +108,7 @@ static inline void still_worker_drain(struct agx_worker *w)
     w->ops->drained(w->user);
 }
 
-/* It dies, and what waited for it is gone. */
+/* The worker dies, and its lanes are emptied. */
 static inline void still_worker_die(struct agx_worker *w)
 {
     for (int i = 0; i < AGX_LANE_COUNT; i++)
@@ -117,7 +117,7 @@ static inline void still_worker_die(struct agx_worker *w)
     w->ops->gone(w->user, AGX_STR("WorkerExited"), "it was killed", -9);
 }
 
-/* It says this; who breaks the protocol is killed. */
+/* The worker sends this frame; a worker that breaks the protocol is killed. */
 static inline void still_worker_say(struct agx_worker *w, struct agx_str frame)
 {
     if (w->ops->frame(w->user, frame, NULL) < 0)

@@ -1,5 +1,5 @@
 /*
- * store.h: stores in tests: the tables that they have, and commits whose result is waited for.
+ * store.h: stores in tests: their tables, and commits that wait for the result.
  */
 #ifndef AGX_TESTS_STORE_H
 #define AGX_TESTS_STORE_H
@@ -16,10 +16,10 @@ static const struct agx_store_layout test_store_layout = { .tables = test_store_
                                                            .n_tables = 2,
                                                            .version = 1 };
 
-/* How one commit, backup or close went. */
+/* The result of one commit, backup or close. */
 struct test_result {
-    unsigned n;     /* how often it was told */
-    unsigned order; /* it was the so-many-th that ended */
+    unsigned n;     /* number of reports */
+    unsigned order; /* its place in the order of ends */
     enum agx_code code;
     char text[512];
 };
@@ -48,7 +48,7 @@ static inline void test_store_submit(struct agx_store *st, struct agx_store_batc
     ASSERT_UINT(0, ret->n);
 }
 
-/* Takes the batch and waits for it; its code. */
+/* Takes the batch, waits for its commit and returns the code. */
 static inline enum agx_code test_store_commit(struct agx_store *st, struct agx_store_batch *b)
 {
     struct test_result r;
@@ -78,7 +78,7 @@ static inline int test_store_count_one(void *user, struct agx_str key, struct ag
     return 0;
 }
 
-/* How many records the range has. */
+/* The number of records in the range. */
 static inline uint64_t test_store_count(struct agx_store *st, const struct agx_store_range *range)
 {
     uint64_t n = 0;
@@ -87,7 +87,7 @@ static inline uint64_t test_store_count(struct agx_store *st, const struct agx_s
     return n;
 }
 
-/* The key has that value; NULL: it does not exist. */
+/* Asserts that the key has this value; NULL: that it does not exist. */
 static inline void test_store_has(struct agx_store *st, unsigned table, const char *key,
                                   const char *value)
 {

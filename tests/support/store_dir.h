@@ -1,4 +1,4 @@
-/* store_dir.h: stores on disk in tests: a directory of their own, and short ways to open one. */
+/* store_dir.h: stores on disk in tests: a new directory, and helpers to open a store in it. */
 #ifndef AGX_TESTS_STORE_DIR_H
 #define AGX_TESTS_STORE_DIR_H
 
@@ -10,7 +10,7 @@
 
 struct test_dir {
     char path[64];  /* a new directory */
-    char store[80]; /* where the store will be */
+    char store[80]; /* the path of the store */
     char data[96];  /* its file */
 };
 
@@ -61,7 +61,7 @@ static inline void test_dir_close(struct agx_store *st)
     test_loop_close(l);
 }
 
-/* Opening fails with that code and a message that has these words. */
+/* Asserts that opening fails with this code and a message that contains these words. */
 static inline void test_dir_refuses(const struct test_dir *d, const struct agx_store_layout *layout,
                                     enum agx_code code, const char *words)
 {

@@ -1,12 +1,13 @@
 /*
- * stuck.c: processes that cannot be killed, for tests of what waits for them.
+ * stuck.c: processes that cannot be killed, for tests of code that waits for them.
  *
- *     stuck hold PID RELEASE        the namespace of that PID 1 does not end when it is killed
- *     stuck init REPORT RELEASE     in the place of `agentix-init --plan`: says on that descriptor
- *                                   that it cloned a PID 1, which is such a one
+ *     stuck hold PID RELEASE        keeps the namespace of this PID 1 alive after it was killed
+ *     stuck init REPORT RELEASE     replaces `agentix-init --plan`: reports on this descriptor that
+ *                                   it cloned a PID 1, which is held in the same way
  *
- * PID 1 of a namespace has ended when all others in it are reaped; one whose parent is outside and
- * does not reap it holds it up. That parent is this program, until a file RELEASE is there.
+ * PID 1 of a namespace ends only when all other processes in it are reaped. A process whose parent
+ * is outside and does not reap it therefore keeps PID 1. This program is such a parent, until the
+ * file RELEASE exists.
  */
 #include "base/fdpass.h"
 #include "codec/initproto_plan.h"
@@ -33,7 +34,7 @@ static _Noreturn void sleep_for_ever(void)
         (void)pause();
 }
 
-/* A child of ours in the namespace of that process. */
+/* Starts a child of ours in the namespace of that process. */
 static void hold(int pidfd)
 {
     pid_t pid;
@@ -77,7 +78,7 @@ static void tell(int report, int pidfd, pid_t pid)
         fail("sendmsg");
 }
 
-/* A file RELEASE.set says that it is so. */
+/* The file RELEASE.set reports that the process is held. */
 static void note(const char *release)
 {
     char path[512];
@@ -90,7 +91,7 @@ static void note(const char *release)
     (void)fclose(f);
 }
 
-/* The one that was spawned is killed; what it started goes on. */
+/* The spawned process is killed; the processes that it started continue. */
 static void be_init(int report, const char *release)
 {
     int pidfd = -1;

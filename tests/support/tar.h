@@ -1,5 +1,5 @@
 /*
- * tar.h: tars made by hand, byte by byte, for tests: also those that no honest program writes.
+ * tar.h: makes tars byte by byte for tests, including tars that only an attacker would write.
  *
  *     struct test_tar t = test_tar_new();
  *     test_tar_add(&t, (struct test_tar_entry){ .name = "a", .data = AGX_STR("text") });
@@ -29,7 +29,7 @@ struct test_tar_entry {
     unsigned mtime;
     const char *link;
     struct agx_str data;
-    uint64_t size; /* what the header says; 0: data.len */
+    uint64_t size; /* the size in the header; 0: data.len */
 };
 
 static inline struct test_tar test_tar_new(void)
@@ -48,7 +48,7 @@ static inline void test_tar_zeros(struct test_tar *t, size_t n)
         ASSERT_OK(agx_buf_push(&t->bytes, 0));
 }
 
-/* A number as octal digits that fill a field. */
+/* Writes a number as octal digits that fill a field. */
 static inline void test_tar_octal(char *field, size_t width, uint64_t value)
 {
     for (size_t i = width; i-- > 0; value >>= 3)
@@ -81,7 +81,7 @@ static inline void test_tar_add(struct test_tar *t, struct test_tar_entry e)
     test_tar_zeros(t, (TEST_TAR_BLOCK - e.data.len % TEST_TAR_BLOCK) % TEST_TAR_BLOCK);
 }
 
-/* An extended header with one record for the entry that follows. */
+/* Writes an extended header with one record for the next entry. */
 static inline void test_tar_pax(struct test_tar *t, const char *key, struct agx_str value)
 {
     struct agx_buf b = AGX_BUF_INIT(1 << 20);
@@ -102,7 +102,7 @@ static inline void test_tar_pax(struct test_tar *t, const char *key, struct agx_
     agx_buf_done(&b);
 }
 
-/* An entry with a name longer than a header takes. */
+/* Writes an entry whose name is too long for a header. */
 static inline void test_tar_long(struct test_tar *t, const char *name, struct test_tar_entry e)
 {
     test_tar_pax(t, "path", agx_str_from(name));
@@ -115,7 +115,7 @@ static inline void test_tar_end(struct test_tar *t)
     test_tar_zeros(t, (size_t)2 * TEST_TAR_BLOCK);
 }
 
-/* Compresses it by one of libarchive's archive_write_add_filter_*. */
+/* Compresses the tar with one of libarchive's archive_write_add_filter_*. */
 static inline void test_tar_pack(struct test_tar *t, int (*add_filter)(struct archive *))
 {
     struct archive *a = archive_write_new();

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static struct agx_test *first, **last = &first;
-static jmp_buf back; /* to run_one(), from the test that failed */
+static jmp_buf back; /* jumps from a failed test to run_one() */
 enum outcome { PASSED, FAILED, SKIPPED };
 
 void agx_test_register(struct agx_test *t)

@@ -26,7 +26,7 @@ struct agx_test {
 
 void agx_test_register(struct agx_test *t);
 _Noreturn void agx_test_fail(const char *file, int line, const char *fmt, ...) AGX_PRINTF(3, 4);
-/* Marks the running test as one that cannot run here; with AGX_MUST_WORK=1 that is a failure. */
+/* Skips the running test because it cannot run here; with AGX_MUST_WORK=1 that is a failure. */
 _Noreturn void agx_test_skip(const char *file, int line, const char *why);
 void agx_test_eq_str(const char *file, int line, const char *expr, struct agx_str want,
                      struct agx_str got);
@@ -64,24 +64,24 @@ void agx_test_eq_str(const char *file, int line, const char *expr, struct agx_st
         if (want_ != got_)                                                                         \
             FAIL("%s is %ju, expected %ju", #got, got_, want_);                                    \
     } while (0)
-/* The call succeeded: its value is 0 or more. */
+/* Asserts that the call succeeded: its value is 0 or more. */
 #define ASSERT_OK(e)                                                                               \
     do {                                                                                           \
         intmax_t got_ = (intmax_t)(e);                                                             \
         if (got_ < 0)                                                                              \
             FAIL("%s failed with %s", #e, agx_code_name((enum agx_code) - got_));                  \
     } while (0)
-/* The call failed with that code. */
+/* Asserts that the call failed with this code. */
 #define ASSERT_CODE(code, e)                                                                       \
     do {                                                                                           \
         intmax_t got_ = (intmax_t)(e);                                                             \
         if (got_ != -(intmax_t)(code))                                                             \
             FAIL("%s gave %jd, expected -%s", #e, got_, agx_code_name(code));                      \
     } while (0)
-/* Bytes; the failure message shows both. */
+/* Compares bytes; the failure message shows both. */
 #define ASSERT_STR(want, got) agx_test_eq_str(__FILE__, __LINE__, #got, (want), (got))
 #define ASSERT_CSTR(want, got) ASSERT_STR(agx_str_from(want), agx_str_from(got))
-/* The error's whole text ("outer: cause") contains these words. */
+/* Asserts that the error's whole text ("outer: cause") contains these words. */
 #define ASSERT_MESSAGE(err, words)                                                                 \
     do {                                                                                           \
         char text_[1024];                                                                          \

@@ -1,8 +1,8 @@
 /*
- * threads.c: stands in for pthread_create(), to notice threads.
+ * threads.c: replaces pthread_create(), to detect threads.
  *
- * The dynamic linker looks for a function in the program first, so the calls of libraries come here
- * too. Sanitizers stand in for the same function: their builds leave this file empty and find
+ * The dynamic linker looks for a function in the program first, so calls from libraries also come
+ * here. Sanitizers replace the same function: in their builds this file is empty and detects
  * nothing.
  */
 #include "tests/support/threads.h"
@@ -26,7 +26,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *restrict id
                                                           const pthread_attr_t *restrict attr,
                                                           void *(*run)(void *), void *restrict user)
 {
-    /* ISO C has no conversion from an object's pointer to a function's. */
+    /* ISO C has no conversion from an object pointer to a function pointer. */
     union {
         void *symbol;
         create_fn call;

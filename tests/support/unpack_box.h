@@ -1,6 +1,6 @@
 /*
- * unpack_box.h: a tar made by hand (tar.h), unpacked where it can be seen that nothing else was
- * touched.
+ * unpack_box.h: unpacks a tar made with tar.h, and checks that nothing outside the target directory
+ * has changed.
  *
  *     struct test_box *b = test_box_open();
  *     test_box_add(b, "dir/", '5', NULL);
@@ -20,13 +20,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* A directory `out` to unpack into, and beside it a file that nobody may touch. */
+/* A directory `out` to unpack into, and beside it a file that must not change. */
 struct test_box {
     char dir[32];
     int dirfd, root;
     struct test_tar tar;
-    size_t given; /* of the tar's bytes */
-    size_t piece; /* handed over at a time */
+    size_t given; /* bytes of the tar passed so far */
+    size_t piece; /* bytes to pass at a time */
     struct agx_unpack_params params;
     struct agx_unpack_result result;
     struct agx_error *error;
@@ -75,7 +75,7 @@ static inline int test_box_unpack(struct test_box *b)
     return agx_unpack(b->root, &b->params, &b->result, &b->error);
 }
 
-/* Text of a file beneath the box's own directory. */
+/* The text of a file beneath the box's own directory. */
 static inline const char *test_box_text(int dirfd, const char *path)
 {
     static char text[256];
@@ -101,7 +101,7 @@ static inline unsigned test_box_count(int dirfd, const char *path)
     return n;
 }
 
-/* Nothing beside `out` has changed. */
+/* Asserts that nothing outside `out` has changed. */
 static inline void test_box_close(struct test_box *b)
 {
     int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -117,7 +117,7 @@ static inline void test_box_close(struct test_box *b)
     free(b);
 }
 
-/* Unpacking fails with that code and these words. */
+/* Asserts that unpacking fails with this code and these words. */
 static inline void test_box_refuses(struct test_box *b, enum agx_code code, const char *words)
 {
     test_tar_end(&b->tar);

@@ -1,4 +1,4 @@
-/* wire.h: records with something in every field, and field by field comparison of them. */
+/* wire.h: records with a value in every field, and their comparison field by field. */
 #ifndef AGX_TESTS_WIRE_H
 #define AGX_TESTS_WIRE_H
 
@@ -57,7 +57,7 @@ static inline int wire_companion(struct agx_spec *s)
     return agx_text_set(&c->name, "cache", NULL);
 }
 
-/* Every field of `s`, which is initialised, is set. Negative without memory. */
+/* Sets every field of `s`, which is initialised. Negative without memory. */
 static inline int wire_spec(struct agx_spec *s)
 {
     struct agx_mount *mount;
@@ -154,7 +154,7 @@ static inline void wire_same_spec(const struct agx_spec *a, const struct agx_spe
     ASSERT_TRUE(agx_words_eq(&a->egress, &b->egress));
 }
 
-/* A sandbox that failed once, with something in every field; zeroed before. */
+/* Makes a sandbox that failed once, with a value in every field; zeroed before. */
 static inline int wire_sandbox(struct agx_sandbox *sb)
 {
     struct agx_spec spec;
@@ -186,7 +186,7 @@ static inline int wire_sandbox(struct agx_sandbox *sb)
     return agx_text_set(&sb->life.error_message, "main process: out of memory", NULL);
 }
 
-/* An exec that failed; zeroed before. */
+/* Makes an exec that failed; zeroed before. */
 static inline int wire_exec(struct agx_exec *e)
 {
     WIRE_TRY(agx_exec_init(e, "exec-1", "box-1", NULL));
@@ -217,7 +217,7 @@ static inline void wire_same_exec(const struct agx_exec *a, const struct agx_exe
     ASSERT_INT(a->created.wall_ns, b->created.wall_ns);
 }
 
-/* An event with every text that its type may have; zeroed before. */
+/* Makes an event with every text that its type may have; zeroed before. */
 static inline int wire_event(struct agx_event *e, enum agx_event_type type)
 {
     enum agx_event_details details = agx_event_details(type);

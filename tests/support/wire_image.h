@@ -1,4 +1,4 @@
-/* wire_image.h: an image with something in every field. All of it is borrowed: nothing to free. */
+/* wire_image.h: an image with a value in every field. All of it is borrowed: do not free it. */
 #ifndef AGX_TESTS_WIRE_IMAGE_H
 #define AGX_TESTS_WIRE_IMAGE_H
 

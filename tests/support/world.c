@@ -1,4 +1,4 @@
-/* world.c: operations are finished by a posted function, so never inside the call. */
+/* world.c: a posted function finishes each operation, so none ends inside the call. */
 #include "tests/support/world.h"
 
 #include "base/mem.h"
@@ -507,11 +507,11 @@ static void world_abandon(struct agx_backend_op *base)
     if (x && x->op == op)
         x->op = NULL;
     if (op->kind == KIND_BOX || op->posted)
-        return; /* its work goes on: it is freed when that ends */
+        return; /* its work continues; it is freed when that ends */
     op_free(op);
 }
 
-/* Warns of each builtin tool. */
+/* Adds a warning for each builtin tool. */
 static int world_check(struct agx_backend *b, const struct agx_spec *spec,
                        struct agx_words *warnings, struct agx_error **err)
 {
@@ -534,7 +534,7 @@ static void on_close(void *user)
 
         ASSERT_TRUE(s->ops->dead);
         if (box && s->ops->kind == KIND_BOX)
-            box->busy = false; /* a new backend begins anew */
+            box->busy = false; /* a new backend starts without operations */
         op_free(s->ops);
     }
     s->w->backend = NULL;

@@ -1,6 +1,6 @@
 /*
- * world.h: a backend without processes, for tests of the engine. Its world is plain memory that
- * outlives the backend object; the test says what hangs, what fails and what dies.
+ * world.h: a backend without processes, for tests of the manager. Its world is plain memory that
+ * outlives the backend object; the test decides what hangs, fails and dies.
  */
 #ifndef AGX_TESTS_WORLD_H
 #define AGX_TESTS_WORLD_H
@@ -16,7 +16,7 @@ struct world_box {
     uint8_t companions[4];
     size_t companions_len;
     unsigned n[AGX_DO_COUNT]; /* operations that took effect */
-    bool busy;                /* one runs, or was given up and still does */
+    bool busy;                /* an operation runs, or was abandoned and still runs */
 };
 
 struct world_exec {
@@ -25,7 +25,7 @@ struct world_exec {
     int32_t exit_code;
     unsigned starts, kills;
     char input[64];
-    struct world_op *op; /* who is told of its end */
+    struct world_op *op; /* gets the report of its end */
 };
 
 struct world {
@@ -33,35 +33,35 @@ struct world {
     size_t n_boxes;
     struct world_exec execs[WORLD_EXECS];
     size_t n_execs;
-    /* What goes wrong, from now on. */
+    /* Failures from now on. */
     bool hold[AGX_DO_COUNT];     /* operations that hang */
-    bool deaf;                   /* a cancel is not heard */
-    bool stillborn;              /* what is created dies before the create is done */
-    unsigned fail[AGX_DO_COUNT]; /* so many fail */
-    bool hold_starts;            /* of commands */
+    bool deaf;                   /* ignores cancels */
+    bool stillborn;              /* a new sandbox dies before its create is done */
+    unsigned fail[AGX_DO_COUNT]; /* this many operations fail */
+    bool hold_starts;            /* starts of commands hang */
     bool refuse_starts;
     unsigned fail_kills;
     bool hold_looks, fail_looks;
-    bool hold_uses;              /* what a sandbox uses is never said */
+    bool hold_uses;              /* usage is never reported */
     bool deaf_commands;          /* a kill does not end them */
-    struct agx_backend *backend; /* the one that is open, or NULL */
+    struct agx_backend *backend; /* the open backend, or NULL */
     unsigned n_calls, n_looks;
 };
 
 /* A backend on the world. */
 struct agx_backend *world_backend(struct world *w, struct agx_loop *l);
 
-/* NULL: there never was one. */
+/* Returns NULL if there never was one. */
 struct world_box *world_box(struct world *w, const char *id);
 struct world_exec *world_exec(struct world *w, const char *id);
 
-/* Lets go of the operation that hangs on that sandbox. */
+/* Lets the hanging operation of this sandbox continue. */
 void world_release(struct world *w, const char *id);
-/* The create that hangs there pulls an image. */
+/* Reports an image pull for the hanging create. */
 void world_pull(struct world *w, const char *id, const struct agx_pull *pull);
-/* A command ends by itself. */
+/* Ends a command by itself. */
 void world_exit(struct world *w, const char *exec_id, int32_t exit_code);
-/* The main process dies; the backend tells of it. */
+/* Kills the main process; the backend reports it. */
 void world_die(struct world *w, const char *id, enum agx_seen how);
 void world_news(struct world *w, const char *id);
 
