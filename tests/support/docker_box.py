@@ -1,22 +1,22 @@
 """usage: docker_box.py [--no-engine | --image NAME...] PROGRAM ARGUMENT...
 
-Runs a program beside a real Docker engine of its own, in namespaces that hold both: dockerd, its
-containers, their networks and mounts, the program and all that it starts. DOCKER_HOST names the
-engine. The exit status is the program's. Images (agxtest/images.py) are imported before it starts.
-A program whose name ends in .py runs under this interpreter. With --no-engine there are the
-namespaces alone: a machine without Docker, for sandboxes that need none; AGX_BOX names its
-directory, and cgroups that a program makes at the top are removed with it.
+Runs a program beside a real Docker Engine in new namespaces, which contain dockerd, its containers,
+their networks and mounts, the program and all its descendants. DOCKER_HOST names the engine. The
+exit status is the program's. Images (agxtest/images.py) are imported before it starts. A program
+whose name ends in .py runs under this interpreter. With --no-engine there are only the namespaces,
+like a machine without Docker, for tests of native sandboxes. AGX_BOX names the box's directory;
+cgroups that a program makes at the top are removed with the box.
 
-Nothing is left behind, whoever is killed at whatever moment:
+Nothing is left behind, whichever process is killed at any moment:
 
-    launcher          what the caller sees. Its end, of whatever kind, closes a pipe
-     `- watcher       a session of its own, in the machine's namespaces: when the pipe is closed, or
-         |            PID 1 is gone, it removes the engine's cgroups and files
+    launcher          the process that the caller sees. Any end of it closes a pipe
+     `- watcher       has its own session, in the machine's namespaces: when the pipe is closed, or
+         |            PID 1 has ended, it removes the engine's cgroups and files
          `- PID 1     of a new PID namespace; starts dockerd and the program. It dies with the
-                      watcher, and the kernel kills with it all that lives in the namespace;
-                      mounts and networks go with their last process
+                      watcher, and the kernel then kills all processes of the namespace;
+                      mounts and networks end with their last process
 
-A watcher that was killed leaves files and empty cgroups; the next run of anybody removes them.
+A killed watcher leaves files and empty cgroups; the next run of this program removes them.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 class CannotRun(Exception):
-    """Why there can be no engine here."""
+    """The engine or the box cannot be made here; the text gives the reason."""
 
 
 def check_machine(wanted):
@@ -55,7 +55,7 @@ def check_machine(wanted):
 
 
 def make_directory():
-    """A directory whose `lock` is held as long as the launcher or the watcher lives."""
+    """A directory whose `lock` is held while the launcher or the watcher runs."""
     directory = Path(tempfile.mkdtemp(prefix=PREFIX))
     fresh = directory / "lock.new"
     lock = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -65,7 +65,7 @@ def make_directory():
 
 
 def remove_cgroups(name):
-    """A process that died a moment ago may still be in one."""
+    """Removes cgroups; a process that has just died may still be in one."""
     for top in (*CGROUPS.glob(name), *CGROUPS.glob(f"*/{name}")):
         below = sorted((p for p in top.rglob("*") if p.is_dir()), reverse=True)
         for each in (*below, top):
@@ -89,7 +89,7 @@ def remove_orphans():
 
 
 def mount_cgroups():
-    """What the kernel has, endpoint none is mounted: in a chroot, say."""
+    """The cgroup hierarchies of the kernel, also where none is mounted, as in a chroot."""
     if any(CGROUPS.glob("*/cgroup.procs")) or (CGROUPS / "cgroup.procs").exists():
         return
     if not CGROUPS.exists():
@@ -107,7 +107,7 @@ def mount_cgroups():
 
 
 def mount_sys():
-    """One that shows the interfaces of the new network namespace, with the cgroups as they were."""
+    """Mounts a /sys with the interfaces of the new network namespace, and the former cgroups."""
     keep = Path("/run/cgroup")
     keep.mkdir()
     linux.mount(CGROUPS, keep, flags=linux.MS_BIND | linux.MS_REC)
@@ -116,8 +116,8 @@ def mount_sys():
 
 
 def mount_world(directory):
-    """The root becomes a mount point (of a chroot it is none, and runc wants one); what dockerd
-    writes outside its own directories goes nowhere."""
+    """Makes the root a mount point, which a chroot's root is not and which runc needs, and discards
+    what dockerd writes outside its own directories."""
     root = directory / "root"
     root.mkdir()
     here = Path.cwd()
@@ -145,7 +145,7 @@ def loopback_up():
 
 
 def reap_until(pid):
-    """The exit status of a child; orphans are reaped on the way."""
+    """Waits for a child and returns its exit status; also reaps orphans."""
     while True:
         ended, status = os.wait()
         if ended == pid:
@@ -162,8 +162,8 @@ def start_engine(directory, wanted):
 
 
 def own_cgroups(name):
-    """Of each hierarchy only a part that is named after the box: what its programs make at the top
-    is removed with it."""
+    """Shows of each hierarchy only a part that is named after the box, so that cgroups which its
+    programs make at the top are removed with it."""
     for top in (CGROUPS, *CGROUPS.iterdir()):
         if not (top / "cgroup.procs").exists():
             continue
@@ -174,7 +174,7 @@ def own_cgroups(name):
 
 
 def be_pid_1(directory, wanted, command):
-    """Ends with the program's exit status, and everything with it."""
+    """Exits with the program's exit status, which ends everything else too."""
     linux.die_with_parent()
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWNET)
     mount_world(directory)
@@ -192,7 +192,7 @@ def run_pid_1(directory, wanted, command):
     status = 1
     try:
         status = be_pid_1(directory, wanted, command)
-    except Exception as error:  # PID 1 has nobody to pass it on to
+    except Exception as error:  # PID 1 has no caller to raise it to
         print(f"docker_box: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
         sys.stdout.flush()
@@ -203,7 +203,7 @@ def run_pid_1(directory, wanted, command):
 
 
 def be_watcher(directory, launcher_gone, wanted, command):
-    """The exit status of PID 1, once nothing is left."""
+    """Waits until nothing is left and returns the exit status of PID 1."""
     os.setsid()
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
@@ -247,7 +247,7 @@ def launch(wanted, command):
 
 
 def parse(arguments):
-    """What images there are to be (None: no engine), and the command."""
+    """Returns the images to import (None: no engine), and the command."""
     wanted = []
     if arguments[:1] == ["--no-engine"]:
         wanted, arguments = None, arguments[1:]
@@ -266,7 +266,7 @@ def main():
     try:
         return launch(wanted, command)
     except CannotRun as why:
-        # Of a program that would have printed TAP.
+        # The program would have printed TAP.
         print(f"1..0 # SKIP {why}")
         return 0
 

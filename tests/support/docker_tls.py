@@ -1,7 +1,8 @@
 """usage: docker_tls.py PROGRAM ARGUMENT...
 
-Runs a program with a Docker engine behind TLS: what DOCKER_HOST names (a Unix socket), through a
-proxy on 127.0.0.1 that has a certificate of its own and wants one of its clients.
+Runs a program with a Docker Engine behind TLS: the program reaches the engine that DOCKER_HOST
+names (a Unix socket) through a proxy on 127.0.0.1, which has a certificate and requires one of its
+clients.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from pathlib import Path
 
 
 def make_pair(directory, name):
-    """A key and a certificate that vouches for itself."""
+    """Makes a key and a self-signed certificate."""
     key, cert = directory / f"{name}-key.pem", directory / f"{name}-cert.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-days", "2", "-subj", f"/CN={name}", "-keyout", key, "-out", cert]

@@ -1,5 +1,5 @@
-"""A runtime for client tests whose every byte the test decides: it accepts connections, shakes
-hands as it is told, reads events and sends events. Nothing happens by itself.
+"""A runtime for client tests, whose every byte the test decides: it accepts connections, does the
+handshakes, reads events and sends events. It does nothing by itself.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ LIMIT_S = 120
 
 
 def scenario(test):
-    """Runs an async test with a limit: a hang is a failure, not a wait."""
+    """Runs an async test with a time limit, so that a hang is a failure."""
 
     @functools.wraps(test)
     def run(*args, **kwargs):
@@ -69,7 +69,7 @@ class Peer:
         return "0" + json.dumps({**fields, "maxPayload": 1000000, **more})
 
     async def greet(self, *, session="s1", resumed=False, resume_ms=60000, limit=1 << 28, **opened):
-        """The whole handshake of our server."""
+        """Does the whole handshake as our server does."""
         await self.read_head()
         self.switch()
         self.text(self.open_packet(**opened))
@@ -79,7 +79,7 @@ class Peer:
         return self
 
     async def greet_legacy(self):
-        """The handshake of a server of 0.1.5."""
+        """Does the handshake as a server of 0.1.5 does."""
         await self.read_head()
         self.switch()
         self.text(self.open_packet())
@@ -130,12 +130,12 @@ class Peer:
     # ---- events ----
 
     def send(self, event, **fields):
-        """One event with its attachment."""
+        """Sends one event with its attachment."""
         self.text(f'451-["{event}",{{"_placeholder":true,"num":0}}]')
         self.frame(BINARY, msgpack.packb(fields))
 
     async def next(self):
-        """The next event: its name and its fields."""
+        """Reads the next event; returns its name and its fields."""
         header = await self.read_text()
         assert header.startswith("451-["), header
         opcode, data = await self.read_frame()
@@ -143,7 +143,7 @@ class Peer:
         return json.loads(header[4:])[0], msgpack.unpackb(data, strict_map_key=False)
 
     async def expect(self, event):
-        """The fields of the next event that is no acknowledgement; it must have that name."""
+        """The fields of the next event that is not an acknowledgement; it must have this name."""
         while True:
             name, fields = await self.next()
             if name == event:
@@ -151,7 +151,7 @@ class Peer:
             assert name == "ack", f"{name} {fields} where {event} was expected"
 
     async def expect_ack(self, call_id, seq):
-        """Waits until the client has acknowledged that much."""
+        """Waits until the client has acknowledged up to this number."""
         while True:
             calls = (await self.next_ack())["calls"]
             if dict(zip(calls[::2], calls[1::2], strict=True)).get(call_id) == seq:
@@ -167,19 +167,19 @@ class Peer:
         self.send("unary:result", call_id=fields["call_id"], value=value, seq=seq)
 
     def drop(self):
-        """As if the network were cut."""
+        """Ends the connection as a broken network would."""
         self.writer.transport.abort()
 
     async def gone(self):
         """Waits until the client has closed."""
         async with asyncio.timeout(PATIENCE_S):
-            with contextlib.suppress(ConnectionResetError):  # with something of ours unread
+            with contextlib.suppress(ConnectionResetError):  # the client has not read all our bytes
                 while await self.reader.read(65536):
                     pass
 
 
 def _resolve(host, *rest, **named):
-    """localhost is this machine, also where no /etc/hosts says so."""
+    """Makes localhost this machine, also without an entry in /etc/hosts."""
     return _getaddrinfo("127.0.0.1" if host == "localhost" else host, *rest, **named)
 
 
@@ -187,7 +187,7 @@ _getaddrinfo, socket.getaddrinfo = socket.getaddrinfo, _resolve
 
 
 class FakeRuntime:
-    """Listens on a Unix socket (or TCP, with or without TLS); `accept()` gives connections."""
+    """Listens on a Unix socket (or TCP, with or without TLS); `accept()` returns connections."""
 
     def __init__(self, *, tcp=False, ssl=None):
         self._tcp, self._ssl = tcp, ssl

@@ -1,7 +1,7 @@
 """usage: native_stage.py PROGRAM ARGUMENT...
 
-Becomes a program for which images lie ready, as `docker save` writes them: AGX_IMAGES names the
-directory. Run it by docker_box.py --no-engine.
+Writes images as `docker save` does into a directory, which AGX_IMAGES names, and executes PROGRAM.
+Run it with docker_box.py --no-engine.
 """
 
 import os

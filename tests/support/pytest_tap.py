@@ -1,8 +1,8 @@
 """usage: tools/venv_python tests/support/pytest_tap.py PYTEST-ARGUMENT...
 
-Runs pytest and prints TAP, so that each Python test counts like a C one. A skipped test is a
-failure with its reason when AGX_MUST_WORK is 1. Where the end behind the last test takes long, what
-each thread is at is told on stderr.
+Runs pytest and prints TAP, so that each Python test counts like a C test. If AGX_MUST_WORK is 1, a
+skipped test is a failure with its reason. If the program does not end soon after the last test, it
+prints the stack of each thread to stderr.
 """
 
 import faulthandler
@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-END_S = 60  # of pytest and the interpreter, when all tests have ended
+END_S = 60  # for the end of pytest and the interpreter after the last test
 
 
 class Tap:

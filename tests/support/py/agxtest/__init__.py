@@ -1,1 +1,1 @@
-"""What tests of agentix-server share: the program, a client of bare sockets, a scripted worker."""
+"""Shared by the Python tests: programs under test, peers, clients, images, namespaces."""

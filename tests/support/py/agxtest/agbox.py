@@ -1,4 +1,4 @@
-"""A client of bare grpcio: each method of the daemon, refusals taken apart, waits by events."""
+"""A client of the daemon on plain grpcio: methods, parsed refusals, waits by events."""
 
 import itertools
 import os
@@ -13,18 +13,18 @@ from agxtest import protos
 from agxtest.protos import agbox
 
 IMAGE = "image"
-CALL_S = 60  # says when a hang is one, no more
+CALL_S = 60  # only ends a hang
 numbers = itertools.count(1)
 
 
 def unique(prefix="id"):
-    """An id that nobody used."""
+    """A new id."""
     return f"{prefix}-{os.getpid()}-{next(numbers)}"
 
 
 @dataclass
 class Refusal:
-    """Why a call failed. `reason` is empty where no details came along."""
+    """Why a call failed. `reason` is empty if the error has no details."""
 
     code: str
     message: str
@@ -34,7 +34,7 @@ class Refusal:
 
 
 def refusal_of(error):
-    """Takes an error apart as clients do: from_call() raises where status and details disagree."""
+    """Parses an error as clients do: from_call() raises if status and details disagree."""
     found = Refusal(error.code().name, error.details())
     status = rpc_status.from_call(error)
     if status is not None:
@@ -47,7 +47,7 @@ def refusal_of(error):
 
 
 def refused(call, *args, **fields):
-    """The refusal of a call that must fail; a stream is read to its end."""
+    """The refusal of a call that must fail; it reads a stream to its end."""
     try:
         answer = call(*args, **fields)
         if hasattr(answer, "__next__"):
@@ -109,7 +109,7 @@ class Client:
     # -- sandboxes
 
     def create(self, sandbox_id="", config_yaml=b"", **spec):
-        """CreateSandbox; the handle."""
+        """Calls CreateSandbox and returns the handle."""
         spec = agbox().CreateSpec(**({"image": IMAGE} | spec))
         request = {"create_spec": spec, "sandbox_id": sandbox_id, "config_yaml": config_yaml}
         return self.box.CreateSandbox(**request).sandbox
@@ -118,7 +118,7 @@ class Client:
         return self.box.GetSandbox(sandbox_id=sandbox_id).sandbox
 
     def ready(self, sandbox_id="", **spec):
-        """A sandbox that is READY; its id."""
+        """Makes a sandbox, waits until it is READY and returns its id."""
         made = self.create(sandbox_id or unique("box"), **spec)
         self.until(made.sandbox_id, agbox().SANDBOX_READY)
         return made.sandbox_id
@@ -138,7 +138,7 @@ class Client:
     # -- events
 
     def follow(self, sandbox_id, after=0, snapshot=False, seconds=None):
-        """A subscription: iterate it; cancel() ends it."""
+        """Subscribes to events: iterate the result; cancel() ends it."""
         return self.box.SubscribeSandboxEvents(
             sandbox_id=sandbox_id,
             from_sequence=after,
@@ -157,7 +157,7 @@ class Client:
         raise AssertionError(f"the stream ended behind {events}")
 
     def history(self, sandbox_id):
-        """All events of now."""
+        """All events so far."""
         newest = self.get(sandbox_id).last_event_sequence
         stream = self.follow(sandbox_id)
         events = list(itertools.islice(stream, newest))
@@ -167,14 +167,14 @@ class Client:
     # -- execs
 
     def start(self, sandbox_id, *command, **fields):
-        """CreateExec; the answer."""
+        """Calls CreateExec and returns the answer."""
         return self.box.CreateExec(sandbox_id=sandbox_id, command=command, **fields)
 
     def exec(self, exec_id):
         return self.box.GetExec(exec_id=exec_id).exec
 
     def ended(self, exec_id):
-        """The exec once it has ended, waited for as the SDKs do."""
+        """Waits for the end of an exec as the SDKs do, and returns the exec."""
         current = self.exec(exec_id)
         if current.state != agbox().EXEC_STATE_RUNNING:
             return current
@@ -195,7 +195,7 @@ class Client:
 
 
 def state_name(number):
-    """READY of SANDBOX_STATE_READY."""
+    """Returns READY for SANDBOX_STATE_READY."""
     enum = protos.pool().FindEnumTypeByName("agbox.v1.SandboxState")
     return enum.values_by_number[number].name.removeprefix("SANDBOX_STATE_")
 

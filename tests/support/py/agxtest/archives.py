@@ -1,4 +1,4 @@
-"""Archives of images, made by the test: of layers that are tars."""
+"""Makes archives of images from layers, which are tars."""
 
 import gzip
 import hashlib
@@ -47,7 +47,7 @@ def config(layers, **settings):
 
 
 def docker_save(*images):
-    """What `docker save` wrote for years; each image is (names, layers, settings)."""
+    """The older format of `docker save`; each image is (names, layers, settings)."""
     files, manifest = {}, []
     for names, layers, settings in images:
         text = config(layers, **settings)

@@ -1,4 +1,4 @@
-"""The program agentix, as tests run it."""
+"""Runs the program agentix in tests."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ TIMEOUT_S = 60
 
 
 class Cli:
-    """agentix with directories of its own, and no daemon unless one is started."""
+    """agentix with its own directories, and without a daemon unless a test starts one."""
 
     def __init__(self):
         self.program = os.environ["AGENTIX"]
@@ -25,7 +25,7 @@ class Cli:
         guard.watch(self.top / "run")
 
     def env(self, **changes):
-        """A value of None leaves a variable out."""
+        """The environment; a value of None removes a variable."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "XDG_"))}
         env |= {
             "HOME": str(self.top / "home"),
@@ -55,9 +55,9 @@ class Cli:
         return subprocess.Popen(command, env=env or self.env(), **options)
 
     def run_on_terminal(self, *words, env=None, screen=None):
-        """(exit status, stdout, what the terminal that is its stderr got).
+        """Runs agentix with a terminal as stderr: (exit status, stdout, the terminal's text).
 
-        `screen`, a list, gets the pieces as they come, for another thread to look at."""
+        `screen`, a list, gets the pieces as they arrive, so that another thread can read them."""
         ours, theirs = pty.openpty()
         got = [] if screen is None else screen
 
@@ -82,7 +82,7 @@ class Cli:
 
 
 class DaemonCli:
-    """agentix with the daemon of a test, which is `daemon` of whoever is one of these."""
+    """agentix with the daemon of a test; a subclass provides `daemon`."""
 
     def command(self):
         return [os.environ["AGENTIX"]]
@@ -99,7 +99,7 @@ class DaemonCli:
         )
 
     def ok(self, *words):
-        """What it printed: it must succeed."""
+        """Runs agentix, which must succeed, and returns its output."""
         done = self.run(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -1,4 +1,4 @@
-"""Calls to agentixd by names that its reflection describes."""
+"""Calls methods of agentixd by name, with the descriptors of its reflection service."""
 
 import grpc
 from google.protobuf import descriptor_pool, message_factory
@@ -11,20 +11,20 @@ TIMEOUT_S = 60
 
 
 def open_channel(path):
-    # A connection of its own: channels to the same target would share one.
+    # Needs its own connection: channels to the same target would share one.
     options = [("grpc.use_local_subchannel_pool", 1)]
     return grpc.insecure_channel(f"unix://{path}", options=options)
 
 
 def check_health(path):
-    """What health says of the whole server."""
+    """The status of the whole server in the health service."""
     with open_channel(path) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         return stub.Check(health_pb2.HealthCheckRequest(), timeout=TIMEOUT_S).status
 
 
 class Control:
-    """Calls by names that reflection describes: control.call("agbox.v1.SandboxService/Ping")."""
+    """Calls methods by name: control.call("agbox.v1.SandboxService/Ping")."""
 
     def __init__(self, path):
         self.channel = open_channel(path)
@@ -54,6 +54,6 @@ class Control:
 
 
 def call(path, method, **fields):
-    """One unary call on a connection of its own."""
+    """Makes one unary call on its own connection."""
     with Control(path) as control:
         return control.call(method, **fields)

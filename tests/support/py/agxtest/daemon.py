@@ -1,4 +1,4 @@
-"""agentixd as tests start, kill and restart it, with the fake backend and its own places."""
+"""Starts, kills and restarts agentixd in tests, with the fake backend and its own directories."""
 
 import contextlib
 import os
@@ -20,17 +20,17 @@ from agxtest.world import World
 
 TIMEOUT_S = 60
 PROGRAM = os.environ.get("AGENTIXD", "agentixd")
-# The fake backend's sandboxes are in a process that outlives the daemon.
+# The fake backend's sandboxes live in a process that outlives the daemon.
 WORLD = Path(PROGRAM).with_name("agentix-fakeworld")
 MODES = ("agentix", "agbox")
-# Shorter than people want them: `stubborn` commands and missing answers cost the tests time.
+# Shorter than the defaults, because `stubborn` commands and missing answers cost the tests time.
 QUICK = {"exec": {"grace": "200ms"}, "retry": {"first": "10ms"}}
 
 
 class Place:
     """Directories for one daemon, short enough for a socket's path, and the daemons in them.
 
-    Whatever has this place's XDG_RUNTIME_DIR ends with this process, also when that is killed.
+    Every process with this place's XDG_RUNTIME_DIR ends with this process, even if it is killed.
     """
 
     def __init__(self, top=None):
@@ -48,7 +48,7 @@ class Place:
         guard.watch(self.run_home)
 
     def env(self, **changes):
-        """Of a daemon here; a value of None leaves a variable out."""
+        """The environment of a daemon here; a value of None removes a variable."""
         env = {k: v for k, v in os.environ.items() if not k.startswith(("AGENTIX_", "XDG_"))}
         env |= {
             "HOME": str(self.home),
@@ -70,8 +70,8 @@ class Place:
         return ["--backend", f"fake:{self.world}"]
 
     def call(self, *options, env=None, prefix=()):
-        """Runs it to the end of the process that was started."""
-        # A file, not a pipe: what goes into the background must not hold the test up.
+        """Runs the daemon and waits for the end of the started process."""
+        # A file, not a pipe: a daemon in the background must not block the test.
         with self.stderr.open("w+") as stderr:
             done = subprocess.run(
                 [*prefix, *self.command(*options)],
@@ -87,7 +87,7 @@ class Place:
         return done
 
     def start(self, *options, env=None, wait=True, **popen):
-        """One in the foreground; its log is in place.stderr."""
+        """Starts a daemon in the foreground; its log is in place.stderr."""
         with self.stderr.open("ab") as stderr:
             process = subprocess.Popen(
                 self.command("--foreground", *options),
@@ -111,11 +111,11 @@ class Place:
         return self.stderr.read_text(errors="replace") if self.stderr.exists() else ""
 
     def pid(self):
-        """Of the one that holds the lock."""
+        """The pid of the daemon that holds the lock."""
         return int(self.lock.read_text())
 
     def close(self):
-        """Ends what is left, by the pids that are ours, and removes everything."""
+        """Ends our remaining processes by their pids, and removes everything."""
         print(f"---- stderr\n{self.said()[-4000:]}")
         if self.log.is_file():
             print(f"---- log\n{self.log.read_text()[-4000:]}")
@@ -129,7 +129,7 @@ class Place:
         shutil.rmtree(self.top)
 
     def kill_background(self):
-        """The daemon of the lock file, if it is still one of ours."""
+        """The pid in the lock file, if that process is still our daemon."""
         if not self.lock.exists() or not self.lock.read_text().strip():
             return
         pid = self.pid()
@@ -139,7 +139,7 @@ class Place:
             wait_for(lambda: not self.runs(pid), "the daemon in the background is gone")
 
     def runs(self, pid):
-        """Is that process a daemon of this place?"""
+        """Whether that process is a daemon of this place."""
         try:
             words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -149,7 +149,7 @@ class Place:
 
 
 class Daemon:
-    """One daemon and its world. `mode` is "agentix", or "agbox" for --compat agbox."""
+    """One daemon and its fake world. `mode` is "agentix", or "agbox" for --compat agbox."""
 
     def __init__(self, directory, mode="agentix", config=None, options=()):
         self.mode = mode
@@ -171,7 +171,7 @@ class Daemon:
         return Place(directory)
 
     def make_world(self):
-        """What its sandboxes are in."""
+        """The world that contains its sandboxes."""
         return World(self.place.world)
 
     @property
@@ -184,7 +184,7 @@ class Daemon:
 
     @property
     def socket(self):
-        """Where clients of this mode look."""
+        """The socket that clients of this mode use."""
         return self.agbox_socket if self.mode == "agbox" else self.own_socket
 
     @property
@@ -197,7 +197,7 @@ class Daemon:
 
     @property
     def env(self):
-        """The environment of the daemon and of clients that look for it."""
+        """The environment of the daemon and of its clients."""
         return {k: v for k, v in self.place.env().items() if not k.startswith("AGBOX")}
 
     def start(self, wait=True):
@@ -207,8 +207,8 @@ class Daemon:
         return self
 
     def answers(self):
-        """A program that a killed daemon was just starting has its socket for a moment, and answers
-        nobody."""
+        """Whether the daemon answers. After a kill, a program that the daemon was just starting may
+        keep the socket for a moment without answering."""
         if not self.place.serves(self.process, self.socket):
             return False
         listener = listener_of(self.socket)
@@ -218,25 +218,25 @@ class Daemon:
         return self.place.said()
 
     def kill(self):
-        """kill -9; the world goes on."""
+        """Kills the daemon with SIGKILL; its world continues."""
         self.process.kill()
         self.process.wait()
         self.killed.add(self.process.pid)
 
     def stop(self, seconds=60):
-        """SIGTERM, and says how long the end took."""
+        """Stops the daemon with SIGTERM; returns how long that took."""
         start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(seconds) == 0, self.log()[-4000:]
         return time.monotonic() - start
 
     def restart(self):
-        """A crash and a new start."""
+        """Kills the daemon and starts it again."""
         self.kill()
         self.start()
 
     def close(self):
-        """The end of the test: daemon and world, whatever state they are in."""
+        """Ends the daemon and its world, in any state."""
         try:
             if self.process and self.process.poll() is None:
                 self.stop()
@@ -247,21 +247,21 @@ class Daemon:
             print(f"---- log of agentixd\n{self.log()[-8000:]}")
 
     def channel(self):
-        # A connection of its own: channels to the same target would share one, also with those
-        # that have not heard yet that their daemon was killed.
+        # Needs its own connection: channels to the same target would share one, even one that has
+        # not yet noticed that its daemon was killed.
         options = [("grpc.use_local_subchannel_pool", 1)]
         return grpc.insecure_channel(f"unix://{self.socket}", options=options)
 
 
 class DockerPlace(Place):
-    """`program` is what to run, with words before it where they are needed."""
+    """`program` is the program to run, with a command before it if needed."""
 
     def __init__(self, top, mode, program=(PROGRAM,)):
         super().__init__(top)
         self.mode, self.program = mode, program
 
     def backend(self):
-        """Under --compat agbox that is what it takes without being told."""
+        """The backend option; --compat agbox needs none, because docker is its default."""
         return [] if self.mode == "agbox" else ["--backend", "docker"]
 
     def command(self, *options):
@@ -269,7 +269,7 @@ class DockerPlace(Place):
 
 
 class DockerDaemon(Daemon):
-    """A daemon on the engine of the box that the test is in."""
+    """A daemon on the Docker Engine of the test's box."""
 
     def make_place(self, directory):
         return DockerPlace(directory, self.mode)
@@ -288,14 +288,14 @@ class NativePlace(Place):
 
 
 class NativeWorld:
-    """The machine itself; its sandboxes end with the box that the test is in."""
+    """The machine as the world; its sandboxes end with the test's box."""
 
     def close(self):
         pass
 
 
 class NativeDaemon(Daemon):
-    """A daemon that makes sandboxes itself, in the box that the test is in."""
+    """A daemon with the native backend, in the test's box."""
 
     def make_place(self, directory):
         return NativePlace(directory)
@@ -314,7 +314,7 @@ def can_connect(path):
 
 
 def listener_of(path):
-    """The process that made this socket listen, whoever has it now; None: nobody takes calls."""
+    """The pid of the process that made this socket listen; None: nothing listens."""
     with socket.socket(socket.AF_UNIX) as s:
         try:
             s.connect(str(path))
@@ -329,7 +329,7 @@ def mode_of(path):
 
 
 def joined(base, over):
-    """Sections of both; keys of `over` win."""
+    """Merges the sections of both; keys of `over` win."""
     return {name: base.get(name, {}) | over.get(name, {}) for name in base | over}
 
 

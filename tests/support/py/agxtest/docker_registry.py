@@ -1,7 +1,7 @@
-"""Debian's docker-registry, on the loopback unless told otherwise, and what stands before one: a
-server of tokens, and a line that breaks.
+"""Debian's docker-registry, by default on the loopback, a token server for it, and a proxy that
+breaks connections.
 
-It keeps its blobs as files below a directory of the test.
+The registry keeps its blobs as files below a directory of the test.
 """
 
 import base64
@@ -26,7 +26,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
-# Name, password, and the line of them that the registry reads.
+# Name, password, and the htpasswd line for the registry.
 USER, PASSWORD = "me", "secret"
 HTPASSWD = f"{USER}:$2b$04$XAq04ewYU1NDBPwolx7Vb.vmlJMfxCcDsbbOO4qwI1PyTllo5wdi6\n"
 BASIC = f"Basic {base64.b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
@@ -50,8 +50,8 @@ def b64(data):
 
 
 class DockerRegistry:
-    """Runs until close(). `tokens`: a TokenServer whose tokens it wants; `password`: it wants that
-    of USER; `tls`: a Certificate by which it is known."""
+    """Runs until close(). `tokens`: a TokenServer whose tokens it requires; `password`: it requires
+    the password of USER; `tls`: its Certificate."""
 
     def __init__(self, directory, password=False, tokens=None, address="127.0.0.1", tls=None):
         self.blobs = directory / "blobs"
@@ -88,7 +88,7 @@ class DockerRegistry:
         self.port = self.wait()
 
     def wait(self):
-        """The port where it listens."""
+        """The port on which it listens."""
         while True:
             found = re.search(r"listening on [\d.]+:(\d+)", self.log.read_text())
             if found:
@@ -139,7 +139,7 @@ class DockerRegistry:
         return data
 
     def push(self, repository, tag, *layers):
-        """An image of these layers (tars); its manifest."""
+        """Adds an image with these layers (tars) and returns its manifest."""
         packed = [gzip.compress(layer, 1, mtime=0) for layer in layers]
         config = json.dumps(
             {
@@ -173,7 +173,7 @@ class DockerRegistry:
 
 
 class Certificate:
-    """Of an address, signed by itself; with its key."""
+    """A self-signed certificate of an address, with its key."""
 
     def __init__(self, directory, address):
         self.key, self.certificate = directory / "key.pem", directory / "certificate.pem"
@@ -184,8 +184,8 @@ class Certificate:
 
 
 class TokenServer:
-    """Gives tokens to USER, and to those without a name where `anonymous` is true; they are signed
-    by a key of its own."""
+    """Gives tokens to USER, and to anonymous clients if `anonymous` is true; it signs them with its
+    own key."""
 
     def __init__(self, directory, anonymous):
         signer = Certificate(directory, "127.0.0.1")
@@ -247,8 +247,8 @@ class TokenServer:
 
 
 class BreakingLine:
-    """Leads to a registry, and breaks connections after so many bytes of answers, `times` times.
-    With `hold`, such a connection is not broken: nothing more comes."""
+    """A proxy to a registry. It breaks connections after this many bytes of answers, `times` times.
+    With `hold` it does not break such a connection, but sends nothing more."""
 
     def __init__(self, port, after, times, hold=False):
         self.port, self.after, self.times, self.hold = port, after, times, hold

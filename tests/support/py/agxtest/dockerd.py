@@ -1,4 +1,4 @@
-"""The Docker engine of a test, inside the namespaces that tests/support/docker_box.py made."""
+"""The Docker Engine of a test, inside the namespaces that tests/support/docker_box.py made."""
 
 import contextlib
 import http.client
@@ -16,14 +16,15 @@ from agxtest import linux
 from agxtest.server import wait_for
 
 PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
-# /run is the box's own, so these are the default places, and no other engine's.
+# /run belongs to the box, so these default paths are only of this engine.
 SOCKET = Path("/run/docker.sock")
 PID_FILE = Path("/run/docker.pid")
 CONTAINERD = Path("/run/containerd.sock")
 PROGRAMS = ("dockerd", "containerd", "runc", "docker", "iptables")
 START_SECONDS = 180
-# A containerd of dockerd's own is killed by it when it does not answer three times in a row, and
-# gives its shims seconds: on a busy machine that is too short. This one is let alone and patient.
+# If dockerd starts containerd itself, it kills it after three missing answers in a row, and
+# containerd gives its shims only seconds: too short on a busy machine. So we start this containerd
+# ourselves, with long timeouts.
 CONTAINERD_CONFIG = """
 version = 2
 root = "{directory}/containerd"
@@ -40,20 +41,20 @@ address = "{socket}"
 
 
 def missing():
-    """Programs of the engine that the machine lacks."""
+    """The engine's programs that the machine lacks."""
     return [each for each in PROGRAMS if not shutil.which(each, path=PATH)]
 
 
 def connections():
-    """How many the engine has: sockets of its address that do not listen."""
+    """The number of the engine's connections: sockets of its address that do not listen."""
     lines = Path("/proc/net/unix").read_text().splitlines()[1:]
     found = [line.split() for line in lines]
-    listens = "00010000"  # of the flags
+    listens = "00010000"  # the flag of a listening socket
     return len([f for f in found if f[7:] == [str(SOCKET)] and f[3] != listens])
 
 
 def accepts(path):
-    """Somebody takes connections there."""
+    """Whether the socket accepts connections."""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as s:
         s.connect(str(path))
         return True
@@ -61,7 +62,7 @@ def accepts(path):
 
 
 class EngineError(Exception):
-    """What the engine said, with its HTTP status."""
+    """The engine's error message, with its HTTP status."""
 
     def __init__(self, status, message):
         super().__init__(f"{status}: {message}")
@@ -80,7 +81,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Dockerd:
-    """The engine: its Engine API, its life."""
+    """The engine: its Engine API, its start and end."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -88,7 +89,7 @@ class Dockerd:
 
     @classmethod
     def make(cls, directory):
-        """Its directories and its containerd; PID 1 of the box does that once."""
+        """Makes its directories and starts containerd; PID 1 of the box calls this once."""
         (directory / "config").mkdir()
         made = cls(directory)
         made.start_containerd()
@@ -110,13 +111,13 @@ class Dockerd:
     # -- its life
 
     def start_containerd(self):
-        """It lives as long as the box; what runs in containers does not depend on it."""
+        """Starts containerd, which runs until the box ends; containers do not depend on it."""
         config = self.directory / "containerd.toml"
         config.write_text(CONTAINERD_CONFIG.format(directory=self.directory, socket=CONTAINERD))
         self.spawn(["containerd", "--config", config], accepts, CONTAINERD)
 
     def spawn(self, command, is_up, *args):
-        """Runs it until is_up() says that it serves."""
+        """Starts a program and waits until is_up() is true."""
         env = os.environ | {"PATH": PATH}
         for name in ("DOCKER_HOST", "DOCKER_CONFIG"):
             env.pop(name, None)
@@ -131,7 +132,7 @@ class Dockerd:
             time.sleep(0.02)
 
     def start(self, *options):
-        """Starts it, also after kill() or stop(); returns when it answers."""
+        """Starts the engine, also after kill() or stop(); returns when it answers."""
         command = ["dockerd", "--data-root", self.directory / "data", "--host", f"unix://{SOCKET}"]
         command += ["--containerd", CONTAINERD, "--exec-opt", "native.cgroupdriver=cgroupfs"]
         command += ["--cgroup-parent", f"/{self.directory.name}", *options]
@@ -139,7 +140,7 @@ class Dockerd:
         return self
 
     def runs(self):
-        """Also one that takes its time to answer."""
+        """Whether the engine runs, even if it does not answer yet."""
         return PID_FILE.exists()
 
     def answers(self):
@@ -152,14 +153,14 @@ class Dockerd:
         return int(PID_FILE.read_text())
 
     def end(self, signo):
-        """Sends it a signal and waits until it is gone. Containers may be left."""
+        """Sends the engine a signal and waits until it has ended. Containers may be left."""
         pidfd = os.pidfd_open(self.pid())
         signal.pidfd_send_signal(pidfd, signo)
         linux.wait_readable(pidfd)
-        with contextlib.suppress(ChildProcessError):  # PID 1 of the box reaps its own
+        with contextlib.suppress(ChildProcessError):  # PID 1 of the box reaps its children
             os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         os.close(pidfd)
-        PID_FILE.unlink(missing_ok=True)  # its number may be another's soon
+        PID_FILE.unlink(missing_ok=True)  # another process may soon have its pid
 
     def kill(self):
         self.end(signal.SIGKILL)
@@ -168,12 +169,12 @@ class Dockerd:
         self.end(signal.SIGTERM)
 
     def close(self):
-        """The box ends it."""
+        """Does nothing, because the box ends the engine."""
 
     def settle(self):
-        """Waits until it does nothing more for clients that are gone, such as a daemon that was
-        killed: a request that was sent is carried out, and its connection stands until then. No
-        other client may be there."""
+        """Waits until the requests of closed clients, such as a killed daemon, are finished:
+        the engine carries out a request that was sent, and keeps its connection until then. No
+        other client may be connected."""
         wait_for(lambda: connections() == 0, "the engine has done what it was asked for")
 
     def log(self):
@@ -182,7 +183,7 @@ class Dockerd:
     # -- the Engine API
 
     def call(self, method, path, body=None, kind="application/json", seconds=180):
-        """What it answers, as JSON where it is; EngineError for a status from 400 on."""
+        """Calls the engine; returns its answer, or its JSON. EngineError from status 400 on."""
         if body is not None and kind == "application/json":
             body = json.dumps(body).encode()
         connection = UnixConnection(SOCKET, seconds)
@@ -202,14 +203,14 @@ class Dockerd:
         return found
 
     def load(self, name, tar, changes=()):
-        """An image of one layer."""
+        """Imports an image with one layer."""
         repo, _, tag = name.partition(":")
         query = f"fromSrc=-&repo={quote(repo)}&tag={quote(tag or 'latest')}"
         query += "".join(f"&changes={quote(change)}" for change in changes)
         self.call("POST", f"/images/create?{query}", tar, kind="application/x-tar")
 
     def inspect(self, container):
-        """None when there is none."""
+        """The container, or None."""
         try:
             return self.call("GET", f"/containers/{quote(container)}/json")
         except EngineError as error:
@@ -218,17 +219,17 @@ class Dockerd:
             raise
 
     def containers(self, label=None):
-        """All of them, running or not."""
+        """All containers, running or not."""
         filters = quote(json.dumps({"label": [label]} if label else {}))
         return self.call("GET", f"/containers/json?all=1&filters={filters}")
 
     def networks(self):
-        """All but the engine's own three."""
+        """All networks except the engine's own three."""
         found = self.call("GET", "/networks")
         return [n for n in found if n["Name"] not in ("bridge", "host", "none")]
 
     def run(self, *words, check=True, **options):
-        """The docker command; what it printed."""
+        """Runs the docker command and returns its output."""
         done = subprocess.run(
             ["/usr/bin/docker", *map(str, words)],
             capture_output=True,

@@ -1,10 +1,10 @@
-"""A program that does what the lines on its standard input say: tests/support/driver.h."""
+"""A program that carries out commands on its standard input: see tests/support/driver.h."""
 
 import subprocess
 
 
 class Driver:
-    """Runs in a namespace (networld.py). Its end takes the pipes along."""
+    """A driver program in a namespace (networld.py). Its end closes the pipes."""
 
     def __init__(self, space, *command):
         pipe = subprocess.PIPE
@@ -17,7 +17,7 @@ class Driver:
         return self.process.stdout.readline().strip()
 
     def say(self, line):
-        """Its answer."""
+        """Sends a line and returns the answer."""
         self.tell(line)
         return self.hear()
 
@@ -28,7 +28,7 @@ class Driver:
         return self
 
     def stop(self):
-        """Ends its input; its exit status, once it has done what it was told."""
+        """Closes its input, waits until it has finished, and returns its exit status."""
         self.process.stdin.close()
         status = self.process.wait()
         self.process.stdout.close()

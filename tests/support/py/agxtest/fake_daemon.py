@@ -1,6 +1,6 @@
-"""A daemon that does what a test says: the services of our .proto files on grpcio.
+"""A scripted daemon: the services of our .proto files on grpcio.
 
-Every method is a Python function that the test may replace: it gets the request and the context and
+Every method is a Python function that the test may replace. It gets the request and the context and
 returns an answer, or yields several.
 """
 
@@ -25,7 +25,7 @@ SERVICES = ["agbox.v1.SandboxService", "agentix.v1.ControlService", "agentix.v1.
 
 
 def load():
-    """A pool of all messages, made by protoc of the .proto files."""
+    """A pool of all messages, which protoc makes from the .proto files."""
     pool = descriptor_pool.DescriptorPool()
     with tempfile.NamedTemporaryFile() as out:
         command = ["protoc", f"--proto_path={PROTO}", "--include_imports"]
@@ -37,7 +37,7 @@ def load():
 
 
 class Messages:
-    """messages.SandboxHandle(...): the message of that name, in whichever package."""
+    """messages.SandboxHandle(...) makes the message with that name, from any package."""
 
     def __init__(self):
         self.pool = load()
@@ -55,7 +55,7 @@ class Messages:
 
 
 class Refusal(Exception):
-    """A method that raises it ends with that code, message and reason."""
+    """A method that raises this ends with its code, message and reason."""
 
     def __init__(self, code, message, reason=None, **metadata):
         super().__init__(message)
@@ -76,13 +76,13 @@ class Refusal(Exception):
 
 
 class FakeDaemon:
-    """daemon.methods["GetSandbox"] = function; what has none is UNIMPLEMENTED.
+    """daemon.methods["GetSandbox"] = function sets a method; others are UNIMPLEMENTED.
 
-    What a client streams is given to a function as a list, when all of it is there; to one of
-    daemon.streaming as it comes.
+    A function gets a client's stream as a list, when the stream is complete; a function in
+    daemon.streaming gets it as it arrives.
 
-    Methods of agentix.v1 that have the name of another are known as "agentix.v1.NAME". A method
-    that gives bytes gives exactly these.
+    A method of agentix.v1 with the name of another method is "agentix.v1.NAME". If a method returns
+    bytes, they are sent unchanged.
     """
 
     def __init__(self, path):
@@ -100,7 +100,7 @@ class FakeDaemon:
         self.server.start()
 
     def stop(self):
-        """At once: calls under way are lost."""
+        """Stops at once; running calls are lost."""
         if self.server:
             self.server.stop(0).wait()
         self.server = None
@@ -114,7 +114,7 @@ class FakeDaemon:
 
 
 class Handler(grpc.GenericRpcHandler):
-    """Finds the function when a call comes, so that tests may change their minds."""
+    """Finds the function at each call, so that tests may replace it at any time."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -157,7 +157,7 @@ class Handler(grpc.GenericRpcHandler):
 
 
 def until_over(context):
-    """A call that lasts until its client, or the daemon, is gone."""
+    """Waits until the client of a call, or the daemon, has ended."""
     over = threading.Event()
     if context.add_callback(over.set):
         over.wait()

@@ -1,9 +1,10 @@
-"""usage: fake_worker.py MODE: a worker of scripted behaviour, for what a real one never does.
+"""usage: fake_worker.py MODE: a scripted worker, which can do what a real worker never does.
 
-MODE says how it boots: ready; never (does not become ready); late (after half a second); exit3
-(ends before it is ready); error (boot_error); error_hangs (and lives on); garbage (no frame).
+MODE chooses how it boots: ready; never (does not become ready); late (after half a second); exit3
+(exits before it is ready); error (boot_error); error_hangs (the same, without exit); garbage (sends
+bytes that are not a frame).
 
-Targets name what a call does; see the functions below.
+The target of a call chooses its behaviour; see the functions below.
 """
 
 import contextlib
@@ -17,11 +18,11 @@ import time
 import msgpack
 import tracer
 
-ITEMS, BYTES = 64, 49152  # the credit that a call begins with
+ITEMS, BYTES = 64, 49152  # the initial credit of a call
 
 
 class Call:
-    """A call in progress that sends items as its credit lets it."""
+    """A running call that sends items as its credit allows."""
 
     def __init__(self, lane, frame, items, at_end):
         self.lane = lane
@@ -72,11 +73,11 @@ def echo(lane, frame, *args):
 
 
 def hang(lane, frame):
-    """Ends only when it is cancelled."""
+    """Ends only on a cancel."""
 
 
 def never(lane, frame):
-    """Does not even end then."""
+    """Does not end on a cancel either."""
 
 
 def size(lane, frame, n):
@@ -84,13 +85,13 @@ def size(lane, frame, n):
 
 
 def fields(lane, frame):
-    """What the server sent in the call frame."""
+    """Returns the server's call frame."""
     value = {k: frame[k] for k in ("type", "kind", "flags", "max", "call_id")}
     send(lane, type="result", id=frame["id"], value=value)
 
 
 def frames(lane, frame, wanted):
-    """How many frames of a type came so far."""
+    """Returns the number of received frames of a type."""
     value = sum(1 for kind in seen if kind == wanted)
     send(lane, type="result", id=frame["id"], value=value)
 
@@ -105,7 +106,7 @@ def surroundings(lane, frame):
 
 
 def traces_server(lane, frame):
-    """Tries to look into the server; says in which ways it could."""
+    """Tries to access the server's process; returns the ways that succeeded."""
     send(lane, type="result", id=frame["id"], value=tracer.attempts(os.getppid()))
 
 
@@ -118,7 +119,7 @@ def killed(lane, frame):
 
 
 def answer_and_die(lane, frame, n, gate):
-    """Once there is such a file."""
+    """Answers once the file `gate` exists, and dies."""
     while not os.path.exists(gate):
         time.sleep(0.005)
     send(lane, type="result", id=frame["id"], value=b"x" * n)
@@ -126,7 +127,7 @@ def answer_and_die(lane, frame, n, gate):
 
 
 def child_then_die(lane, frame):
-    """Leaves a child behind that holds everything open."""
+    """Leaves a child that keeps all descriptors open."""
     if os.fork() == 0:
         time.sleep(600)
         os._exit(0)
@@ -134,7 +135,7 @@ def child_then_die(lane, frame):
 
 
 def close_lanes(lane, frame):
-    """Closes its sockets and lives on."""
+    """Closes its sockets and continues to run."""
     for each in lanes:
         each.close()
     time.sleep(600)
@@ -158,7 +159,7 @@ def count_and_hang(lane, frame, n):
 
 
 def flood(lane, frame, n):
-    """Does not keep to its credit."""
+    """Sends more than its credit allows."""
     for i in range(n):
         send(lane, type="stream_item", id=frame["id"], value=i)
 
@@ -168,12 +169,12 @@ def bidi_echo(lane, frame):
 
 
 def bidi_die(lane, frame):
-    """Dies of its first input."""
+    """Dies at its first input."""
     bidis[frame["id"]] = "die"
 
 
 def bidi_deaf(lane, frame):
-    """Takes its input off the socket but grants no credit for it."""
+    """Reads its input from the socket but grants no credit."""
     bidis[frame["id"]] = "deaf"
 
 
@@ -217,7 +218,7 @@ def byte_by_byte(lane, frame):
 
 
 def prints(lane, frame, text, fd, times):
-    """Writes to stdout or stderr, and only then answers."""
+    """Writes to stdout or stderr, and answers afterwards."""
     data = text if isinstance(text, bytes) else text.encode()
     for _ in range(times):
         left = data
@@ -227,7 +228,7 @@ def prints(lane, frame, text, fd, times):
 
 
 def other_lane(lane, frame):
-    """Answers on the lane that it was not asked on, and says so for the next time."""
+    """Answers on the other lane, with a hint to use that lane for the next call."""
     other = lanes[1 - lanes.index(lane)]
     send(other, type="lane", callable=frame["target"], lane=1 - lanes.index(lane))
     send(other, type="result", id=frame["id"], value=lanes.index(lane))

@@ -8,13 +8,13 @@ from agxtest.server import Server, fake_worker
 
 __all__ = ["fixture_deadline", "fixture_fake", "fixture_serve", "fixture_serve_fake"]
 
-DEADLINE_S = 60  # of each test that does not name its own with @pytest.mark.deadline(seconds)
-BUSY = 3  # times as long on a machine that has other things to do, or under sanitizers
+DEADLINE_S = 60  # of a test without its own @pytest.mark.deadline(seconds)
+BUSY = 3  # factor for a busy machine, or for sanitizers
 
 
 @pytest.fixture(autouse=True, name="deadline")
 def fixture_deadline(request):
-    """A test that hangs is a test that fails."""
+    """Makes a test that hangs fail."""
     mark = request.node.get_closest_marker("deadline")
     seconds = BUSY * (mark.args[0] if mark else DEADLINE_S)
 
@@ -30,7 +30,7 @@ def fixture_deadline(request):
 
 @pytest.fixture(name="serve")
 def fixture_serve(tmp_path, deadline):
-    """serve(*options, env=, worker=): a running server; its log is printed where the test fails."""
+    """serve(*options, env=, worker=) starts a server; its log is printed if the test fails."""
     servers = []
 
     def serve(*options, **settings):
@@ -48,13 +48,13 @@ def fixture_serve(tmp_path, deadline):
 
 @pytest.fixture(name="fake")
 def fixture_fake(tmp_path):
-    """fake(mode): the program of a worker with scripted behaviour."""
+    """fake(mode) returns the program of a scripted worker."""
     return lambda mode="ready": fake_worker(tmp_path, mode)
 
 
 @pytest.fixture(name="serve_fake")
 def fixture_serve_fake(serve, fake):
-    """A server whose worker is the scripted one."""
+    """A server with the scripted worker."""
 
     def serve_fake(*options, mode="ready", **settings):
         return serve(*options, worker=fake(mode), **settings)

@@ -1,8 +1,8 @@
-"""Ends what a test started when the test's own process is killed and cannot do it.
+"""Ends the processes of a test if the test's own process is killed and cannot end them.
 
-One process for all our tests waits for the end of its standard input, which we hold open. Then it
-kills what has a runtime directory that it was told of: daemons in the background are nobody's
-children, so neither PR_SET_PDEATHSIG nor a process group would do.
+One guard process waits for the end of its standard input, which the test process keeps open. Then
+it kills every process with one of the runtime directories that it has read. Daemons in the
+background are not children of the test, so neither PR_SET_PDEATHSIG nor a process group would work.
 """
 
 import contextlib
@@ -14,12 +14,12 @@ import sys
 import time
 from pathlib import Path
 
-# One that was just starting another is looked for again.
+# A killed process may just have started another one, so it searches again.
 TRIES, PAUSE_S = 100, 0.05
 
 
 def watch(runtime_directory):
-    """From now on, whatever has this as its XDG_RUNTIME_DIR ends with this process."""
+    """From now on every process with this XDG_RUNTIME_DIR ends with this process."""
     guard = start(os.getpid())
     guard.stdin.write(f"{runtime_directory}\n")
     guard.stdin.flush()
@@ -27,7 +27,7 @@ def watch(runtime_directory):
 
 @functools.cache
 def start(pid):
-    """Of the process `pid`, which is ours: one that was forked needs its own."""
+    """Starts the guard of process `pid`, which is this one: a forked process needs its own."""
     del pid
     return subprocess.Popen(
         [sys.executable, __file__],
@@ -39,7 +39,7 @@ def start(pid):
 
 
 def found(directories):
-    """The processes that were started with one of these."""
+    """The pids of the processes that were started with one of these directories."""
     wanted = {f"XDG_RUNTIME_DIR={directory}".encode() for directory in directories}
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:

@@ -1,18 +1,17 @@
-"""A machine of the test's own: Debian's kernel, with control groups of version 2 and its modules,
+"""A virtual machine for tests: Debian's kernel and its modules, with control groups of version 2,
 in software emulation (qemu-system-x86_64).
 
     guest = Guest(tmp_path, programs=["/path/of/test_cgroup"])
     results = guest.run({"cgroup": "test_cgroup"})
     results["cgroup"].status, results["cgroup"].output
 
-Its root is an ext4 image that holds busybox, the programs, the libraries that those are linked
-with, and the modules that sandboxes need, which the kernel loads itself when asked. Every run is a
-boot of it (about ten seconds on an idle machine), in which the commands run one after the other, as
-root, by busybox's shell; there is a `user`, too. Nothing is installed on the machine, and no right
-is needed.
+Its root is an ext4 image with busybox, the programs, their libraries, and the modules that
+sandboxes need, which the kernel loads on demand. Every run boots the machine (about ten seconds on
+an idle host) and runs the commands one after the other, as root, in busybox's shell; there is also
+a `user`. Nothing is installed on the host, and no privilege is needed.
 
-What comes back is on serial lines that are files here: the console, and the output of commands with
-a line around each.
+The output arrives on serial lines, which are files on the host: the console, and the output of the
+commands, with a marker line before and after each.
 """
 
 import os
@@ -27,7 +26,7 @@ from agxtest import linux
 
 BUSYBOX = Path("/bin/busybox")
 QEMU = "qemu-system-x86_64"
-# Parts of the kernel's modules; the rest is drivers of things that the guest has not.
+# The parts of the kernel's modules that the guest needs; the rest are drivers of other hardware.
 MODULES = (
     "arch/x86/crypto",
     "crypto",
@@ -54,9 +53,10 @@ INITRAMFS_INIT = f"""#!/bin/busybox sh
 exec /bin/busybox switch_root /root /sbin/guest
 """
 
-# The mounts are what Debian has, as far as they matter here: /tmp is on the disk. And the nodes
-# whose modules the kernel loads when one is opened. Packet filters are asked for by two at a time:
-# busybox's modprobe does not wait for a module that another one is loading, as Debian's does.
+# The mounts are those of Debian, as far as they matter here; /tmp is on the disk. Opening a device
+# node makes the kernel load its module. nf_tables is loaded first, because two programs ask for
+# packet filters at a time, and busybox's modprobe, unlike Debian's, does not wait for a module that
+# another one is loading.
 GUEST_INIT = f"""#!/bin/busybox sh
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -86,7 +86,7 @@ poweroff -f
 
 
 class CannotRun(Exception):
-    """Why there can be no guest here."""
+    """The guest cannot run here; the text gives the reason."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Result:
 
 
 def kernel_tree():
-    """Where tools/bootstrap unpacked Debian's kernel."""
+    """The directory into which tools/bootstrap unpacked Debian's kernel."""
     place = Path(os.environ["AGX_PACKAGES"]) / "linux-image-cloud-amd64"
     if not list(place.glob("boot/vmlinuz-*")):
         raise CannotRun(f"no kernel in {place}: run tools/bootstrap")
@@ -125,7 +125,7 @@ def copy(source, root, inside=None):
 
 
 def copy_program(source, root, inside=None):
-    """With the libraries that the loader would take for it."""
+    """A program and the libraries that the loader would use."""
     copy(source, root, inside)
     listed = subprocess.run(["ldd", source], capture_output=True, text=True)
     for library in re.findall(r"(?:=> |^\s)(/\S+) \(0x", listed.stdout, re.MULTILINE):
@@ -145,11 +145,11 @@ def put_busybox(root):
         if name != "busybox":
             (root / "bin" / name).symlink_to("busybox")
     (root / "sbin").mkdir()
-    (root / "sbin/modprobe").symlink_to("../bin/busybox")  # what the kernel calls
+    (root / "sbin/modprobe").symlink_to("../bin/busybox")  # the program that the kernel calls
 
 
 def put_modules(root, tree, parts):
-    """Modules, and the lists by which modprobe finds them."""
+    """Copies the modules, and the lists by which modprobe finds them."""
     (version,) = (tree / "lib/modules").iterdir()
     for part in parts:
         for each in sorted((version / "kernel" / part).rglob("*.ko")) or [
@@ -162,7 +162,7 @@ def put_modules(root, tree, parts):
 
 
 def needed_by(tree, names):
-    """The files of these modules and of those that they need."""
+    """The files of these modules and of their dependencies."""
     (version,) = (tree / "lib/modules").iterdir()
     files = {each.stem.replace("-", "_"): each for each in version.rglob("*.ko")}
     found, left = {}, list(names)
@@ -179,7 +179,7 @@ class Guest:
     """Makes the images in `directory`; run() boots them."""
 
     def __init__(self, directory, programs=(), files=None):
-        """`programs` are found by their name in the guest; `files`: path inside to path here."""
+        """The guest finds `programs` by name; `files` maps a path inside to a path here."""
         check_machine()
         self.directory = Path(directory)
         self.tree = kernel_tree()
@@ -222,7 +222,7 @@ class Guest:
             write_script(self.root / "commands" / f"{index:03d}-{name}", script)
         disk = self.directory / "disk.img"
         disk.unlink(missing_ok=True)
-        # With project quotas, as an administrator turns them on.
+        # With project quotas, which an administrator has to turn on.
         made = subprocess.run(
             [
                 *(find("mkfs.ext4"), "-q", "-d", self.root, "-O", "quota,project"),
@@ -237,7 +237,7 @@ class Guest:
         return disk
 
     def run(self, commands, seconds=1000, memory="512M"):
-        """What became of each; it raises when the guest did not come to its end."""
+        """The result of each command; raises if the guest did not finish."""
         disk = self.make_disk(commands)
         console, output = self.directory / "console.log", self.directory / "output.log"
         (kernel,) = self.tree.glob("boot/vmlinuz-*")

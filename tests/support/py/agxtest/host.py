@@ -1,4 +1,4 @@
-"""What the machine has, or the box that a test is in: to be compared with what it has later."""
+"""Snapshots of the machine, or of the test's box, to compare before and after a test."""
 
 import contextlib
 import itertools
@@ -13,7 +13,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def mounts():
-    """Of this namespace, of every kind; not their numbers, which are new each time."""
+    """All mounts of this namespace, without their numbers, which change each time."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     return sorted(line.split(" ", 3)[3] for line in lines)
 
@@ -23,7 +23,7 @@ def cgroups():
 
 
 def links():
-    """Interfaces by name."""
+    """The names of the network interfaces."""
     return sorted(name for _, name in socket.if_nameindex())
 
 
@@ -32,7 +32,7 @@ def rules():
 
 
 def processes():
-    """By number and command; kernel threads and what has ended are nobody's."""
+    """The processes, by pid and command, without kernel threads and zombies."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -43,21 +43,21 @@ def processes():
 
 
 def files(top, besides=()):
-    """Each file below with the blocks that it takes; directories by name, for theirs only grow."""
+    """Each file below `top` with its number of blocks; directories by name, as they only grow."""
     found = {}
     for directory, below, names in os.walk(top):
         if directory == str(top):
             below[:] = [name for name in below if name not in besides]
         for name in itertools.chain(below, names):
             path = Path(directory, name)
-            with contextlib.suppress(FileNotFoundError):  # it went while we looked
+            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
                 about = path.lstat()
                 found[str(path)] = 0 if stat.S_ISDIR(about.st_mode) else about.st_blocks
     return found
 
 
 def snapshot():
-    """All of it but files."""
+    """Everything except files."""
     return {
         "mounts": mounts(),
         "cgroups": cgroups(),
@@ -68,7 +68,7 @@ def snapshot():
 
 
 def differences(before, after):
-    """What is there now and was not, and the other way round; empty: nothing has changed."""
+    """What was added and what was removed; empty: nothing has changed."""
     found = []
     for what, old in before.items():
         new = after[what]

@@ -1,13 +1,13 @@
-"""Images for tests, made of what the machine has: no registry is asked.
+"""Images for tests, made from files of the machine, without a registry.
 
     scratch   one static program, no shell
     busybox   a shell and its tools, no library
     glibc     dash on the machine's libc
     musl      a program on another libc
     agbox     follows the runtime contract of agents-sandbox: its entrypoint makes the user `agbox`
-              of HOST_UID and HOST_GID, gives him /workspace and becomes him
+              with HOST_UID and HOST_GID, gives it /workspace and switches to it
 
-Each is there as agx-NAME:1.
+The name of each is agx-NAME:1.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ import tarfile
 from pathlib import Path
 
 BUSYBOX = Path("/bin/busybox")
-# Ends at once when it is told to.
+# Ends at once on TERM.
 IDLE = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]
 
-# Once more after a restart of the container, whose passwd it has changed before.
+# It may run again after a restart of the container, whose passwd it has already changed.
 AGBOX_ENTRYPOINT = """#!/bin/sh
 set -e
 uid=${HOST_UID:-1000} gid=${HOST_GID:-1000}
-sleep "${ENTRYPOINT_DELAY:-0}" # for tests of what happens before there is a user
+sleep "${ENTRYPOINT_DELAY:-0}" # for tests of the time before the user exists
 if ! grep -q '^agbox:' /etc/passwd; then
     grep -q "^[^:]*:[^:]*:$gid:" /etc/group || echo "agbox:x:$gid:" >>/etc/group
     for group in $(echo "$AGENTS_SANDBOX_SUPPLEMENTAL_GROUPS" | tr , ' '); do
@@ -64,7 +64,7 @@ class Tree:
         self.add(path, tarfile.SYMTYPE, 0o777, link=target)
 
     def device(self, path, major, minor):
-        """A character device, as a hostile image would bring it."""
+        """Adds a character device, as a hostile image may contain."""
         entry = tarfile.TarInfo(path)
         entry.type, entry.mode = tarfile.CHRTYPE, 0o666
         entry.devmajor, entry.devminor = major, minor
@@ -107,7 +107,7 @@ def agbox():
 
 
 def program(name):
-    """A test program of the build (tests/integration/init_prog.c): AGX_PROGRAMS names where."""
+    """A test program of the build (tests/integration/init_prog.c), found in AGX_PROGRAMS."""
     return Path(os.environ["AGX_PROGRAMS"]) / name
 
 
@@ -145,7 +145,7 @@ TREES = {
 
 
 def archive(name):
-    """It as `docker save` writes it."""
+    """The image as `docker save` writes it."""
     tree, changes = TREES[name]
     config = {}
     for change in changes:
@@ -155,7 +155,7 @@ def archive(name):
 
 
 def pack(name, tree, config):
-    """The same of any tree, as agx-NAME:1."""
+    """The same for any tree, named agx-NAME:1."""
     layer = tree.finish()
     config = {
         "architecture": "amd64",
@@ -176,7 +176,7 @@ def digest(data):
 
 
 def require(engine, name):
-    """Sees to it that the engine has it, and says what it is called."""
+    """Imports the image if the engine lacks it, and returns its name."""
     full = f"agx-{name}:1"
     if not engine.run("images", "-q", full).strip():
         tree, changes = TREES[name]

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no function for."""
+"""System calls without a function in Python 3.11."""
 
 import ctypes
 import os
@@ -43,10 +43,10 @@ def die_with_parent(signo=signal.SIGKILL):
 
 
 def make_mounts_private():
-    """Nothing that is mounted from now on is seen outside this namespace.
+    """Makes later mounts invisible outside this namespace.
 
-    The root of a chroot is no mount point, so that is said of the namespace's own root, where
-    setns() leads, and the way back is a descriptor.
+    The root of a chroot is not a mount point. So this changes the namespace's own root, to which
+    setns() leads; a descriptor leads back.
     """
     ours = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -61,11 +61,11 @@ def make_mounts_private():
 
 
 def change_root(path):
-    """A mount point becomes the root of this namespace.
+    """Makes a mount point the root of this namespace.
 
-    chroot() would do for this process and its children, but not for what enters the namespace
-    later, as `docker exec` does: setns() leads to the namespace's own root, which would be the
-    machine's.
+    chroot() is enough for this process and its children, but not for a process that enters the
+    namespace later, such as `docker exec`: setns() leads to the namespace's own root, which would
+    be the machine's.
     """
     new = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     itself = os.pidfd_open(os.getpid())
@@ -80,7 +80,7 @@ def change_root(path):
 
 
 def wait_readable(*fds):
-    """Until one of them has bytes or has ended; a pidfd has when its process has."""
+    """Waits until one of them is readable or at its end; a pidfd is when its process has ended."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)
@@ -88,7 +88,7 @@ def wait_readable(*fds):
 
 
 def retry(action, seconds):
-    """Until it raises no OSError, or for so long."""
+    """Repeats an action until it raises no OSError, or the time is over."""
     end = time.monotonic() + seconds
     while True:
         try:

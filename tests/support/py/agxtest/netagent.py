@@ -1,8 +1,8 @@
 """usage: netagent.py [PORT]...
 
-Listens on the ports, TCP and UDP, on all addresses of its network namespace: a connection is
-greeted, a datagram sent back. Says "ready", then answers each line "KIND ADDRESS PORT [SOURCE]" of
-its input with what became of such a connection (KIND tcp or udp).
+Listens on the ports, TCP and UDP, on all addresses of its network namespace. It greets each
+connection and returns each datagram. It prints "ready". For each line "KIND ADDRESS PORT [SOURCE]"
+of its input (KIND is tcp or udp) it tries such a connection and prints the result.
 """
 
 import errno
@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 
-# Silence for so long counts as an answer.
+# Silence for this long is a result.
 SILENCE_S = 1.0
 NAMES = {
     errno.ECONNREFUSED: "refused",
@@ -30,7 +30,7 @@ def greet(listener):
 
 
 def echo(sock):
-    """From the address that was asked, which is not always the one that a route would choose."""
+    """Answers from the address of the request, which a route would not always choose."""
     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
     while True:
         data, extra, _, peer = sock.recvmsg(2048, 256)

@@ -1,7 +1,7 @@
 """Network namespaces that stand for a host, its sandboxes and the world outside.
 
-A namespace lives as long as a process of ours holds it, and that process dies with the test. None
-has a name, so none can be left behind.
+A process of ours holds each namespace, and that process dies with the test. The namespaces have no
+names, so none can be left behind.
 """
 
 import os
@@ -16,12 +16,12 @@ from agxtest import linux
 from agxtest.server import wait_for
 
 AGENT = Path(__file__).with_name("netagent.py")
-# What connect() says of an address that a filter keeps out.
+# The results of connect() for an address that a filter blocks.
 REFUSED = ("refused", "unreachable")
 
 
 def needs_namespaces():
-    """Skips where none can be made."""
+    """Skips the test if no namespace can be made."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     for program in ("ip", "nft"):
@@ -30,7 +30,7 @@ def needs_namespaces():
 
 
 class Namespace:
-    """One network namespace, and an agent in it that listens and connects."""
+    """A network namespace, and an agent in it that listens and connects."""
 
     def __init__(self, name):
         self.name = name
@@ -64,7 +64,7 @@ class Namespace:
         self.run("sh", "-c", script)
 
     def serve(self, *ports):
-        """Listens on them from now on."""
+        """Starts an agent that listens on these ports."""
         self._agent(*map(str, ports))
 
     def _agent(self, *ports):
@@ -81,7 +81,7 @@ class Namespace:
         return agent
 
     def connect(self, address, port, kind="tcp", source=""):
-        """What became of it: "open", "refused", "unreachable", "silent", or an error."""
+        """The result of a connection: "open", "refused", "unreachable", "silent", or an error."""
         if not self.agents:
             self._agent()
         agent = self.agents[-1]
@@ -98,7 +98,7 @@ class Namespace:
 
 
 def link(a, name_a, b, name_b):
-    """A cable between two namespaces."""
+    """Makes a veth pair between two namespaces."""
     a.run("ip", "link", "add", name_a, "type", "veth", "peer", "name", name_b)
     a.run("ip", "link", "set", name_b, "netns", str(b.holder.pid))
     a.run("ip", "link", "set", name_a, "up")
@@ -112,8 +112,8 @@ def add_addresses(where, device, *addresses):
 
 
 def answer(space, address, port, kind="tcp"):
-    """What became of it where something must: of a link that has just come up the first packet is
-    lost, and silence says no more than that."""
+    """The result of a connection that must not be silent. A new link may lose its first packet, so
+    silence is no result here."""
 
     def heard():
         found = space.connect(address, port, kind)
@@ -128,6 +128,6 @@ def each_refused(space, *targets, kind="tcp"):
 
 
 def each_open(space, *targets):
-    """A neighbour's address may have to be asked for first, which can take a second."""
+    """Waits until a connection works: the first may need a neighbour lookup of up to a second."""
     for address, port in targets:
         wait_for(lambda: space.connect(address, port) == "open", f"{address} port {port}")  # noqa: B023

@@ -8,7 +8,7 @@ lib.nft_ctx_get_output_buffer.restype = ctypes.c_char_p
 
 
 def run(command):
-    """What it prints."""
+    """Runs nft and returns its output."""
     context = ctypes.c_void_p(lib.nft_ctx_new(0))
     try:
         lib.nft_ctx_buffer_output(context)
@@ -20,5 +20,5 @@ def run(command):
 
 
 def tables():
-    """As "inet name"."""
+    """The tables, each as "inet name"."""
     return [line.removeprefix("table ") for line in run("list tables").splitlines()]

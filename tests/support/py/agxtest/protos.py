@@ -1,7 +1,7 @@
 """Messages of api/proto, made at run time.
 
-They live in a pool of their own, so that a program that brings messages of the same names (the SDK
-of agents-sandbox does) can be loaded beside them.
+They are in a separate descriptor pool, so that a program can also load messages with the same names
+(the SDK of agents-sandbox has them).
 """
 
 import functools
@@ -17,7 +17,7 @@ FILES = ("agbox/v1/service.proto", "agentix/v1/control.proto", "agentix/v1/image
 
 
 def descriptor_set():
-    """All of FILES and what they import, as protoc reads it."""
+    """The descriptors of FILES and their imports, from protoc."""
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory, "set")
         subprocess.run(
@@ -36,7 +36,7 @@ def pool():
 
 
 def message(name):
-    """The class of a message by its full name."""
+    """The class of a message, from its full name."""
     return message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
 
 

@@ -1,7 +1,8 @@
-"""A registry of images on the loopback: as much of its protocol as an engine needs for a pull.
+"""A registry of images on the loopback, with the part of the protocol that an engine needs for a
+pull.
 
-An engine takes 127.0.0.1 without TLS. What it serves is made by the test, and blobs come as slowly
-as the test wants.
+An engine uses 127.0.0.1 without TLS. The test makes the images, and decides how slowly the blobs
+are sent.
 """
 
 import base64
@@ -28,9 +29,9 @@ class Registry:
     def __init__(self):
         self.blobs = {}
         self.manifests = {}
-        self.user = None  # (name, password): who else asks is refused
+        self.user = None  # (name, password): all others are refused
         self.piece_seconds = 0  # between two pieces of a layer
-        self.pieces = 0  # of layers, sent so far
+        self.pieces = 0  # pieces of layers sent so far
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
@@ -44,7 +45,7 @@ class Registry:
         self.server.server_close()
 
     def add(self, name, tag, *layers):
-        """An image of these layers (tars); what it is called by a client."""
+        """Adds an image with these layers (tars); returns its name for a client."""
         packed = [gzip.compress(layer, 1, mtime=0) for layer in layers]
         config = json.dumps(
             {
@@ -71,7 +72,7 @@ class Registry:
         return {"mediaType": kind, "size": len(blob), "digest": digest(blob)}
 
     def find(self, path):
-        """(kind, bytes) of a path, or None."""
+        """(kind, bytes) for a path, or None."""
         words = path.strip("/").split("/")
         if words == ["v2"]:
             return "application/json", b"{}"
@@ -129,7 +130,7 @@ class Registry:
                         self.pause()
 
             def pause(self):
-                """For as long as the test wants it by now."""
+                """Sleeps for the time that the test has set by now."""
                 began = time.monotonic()
                 while (left := began + registry.piece_seconds - time.monotonic()) > 0:
                     time.sleep(min(left, 0.02))

@@ -1,7 +1,7 @@
-"""agentix-server as a test starts and stops it.
+"""Starts and stops agentix-server in tests.
 
-stop() checks what every test of a server must leave behind: exit status 0, no process, no socket
-file; and, through `descriptors`, that no descriptor leaked while it ran.
+stop() checks the end of every server: exit status 0, no process and no socket file left.
+`descriptors` checks that no descriptor leaked while it ran.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# A limit says when a hang is one, no more: under sanitizers, on a busy machine, all takes long.
+# A limit only ends a hang: under sanitizers, or on a busy machine, everything takes long.
 TIMEOUT_S = 60
 
 
 def wait_for(condition, what, seconds=TIMEOUT_S):
-    """Waits until condition() is true and returns what it gave."""
+    """Waits until condition() is true and returns its value."""
     end = time.monotonic() + seconds
     while True:
         found = condition()
@@ -36,7 +36,7 @@ def wait_for(condition, what, seconds=TIMEOUT_S):
 
 
 def free_port():
-    """For a program that cannot choose one: below those that the kernel gives to others."""
+    """A free port for a program that cannot choose one, below the kernel's ephemeral range."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = random.randrange(min(10000, lowest - 1), lowest)
@@ -62,7 +62,7 @@ def health(path):
 
 
 def children(pid):
-    """Processes whose parent is pid, zombies too."""
+    """The processes whose parent is pid, including zombies."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -77,7 +77,7 @@ def children(pid):
 
 
 def session_members(sid):
-    """Living processes of a session; the worker and what it started are one."""
+    """The living processes of a session, such as the worker and its descendants."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -92,7 +92,7 @@ def session_members(sid):
 
 
 def states(pid):
-    """Of each of its threads: a letter as in proc(5)."""
+    """The state of each thread: a letter as in proc(5)."""
     found = set()
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
@@ -103,14 +103,14 @@ def states(pid):
 
 
 def hold(pid):
-    """SIGSTOP, and waits until it does nothing more; SIGCONT lets it go on."""
+    """Stops a process with SIGSTOP and waits until it has stopped; SIGCONT continues it."""
     os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: states(pid) == {"T"}, f"process {pid} is stopped")
 
 
 @contextlib.contextmanager
 def held_up(pid):
-    """What is done meanwhile the process finds done when it goes on."""
+    """Keeps a process stopped during the block, so that it sees all changes at once afterwards."""
     try:
         hold(pid)
         yield
@@ -119,7 +119,7 @@ def held_up(pid):
 
 
 def rss_kib(pid):
-    """Resident memory of a process."""
+    """The resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
@@ -127,14 +127,14 @@ def rss_kib(pid):
 
 
 def assert_grows_less(pid, before_kib, limit_kib):
-    """That memory is bounded; a sanitizer's own bookkeeping would drown it."""
+    """Asserts that memory is bounded, except under a sanitizer, whose own memory is larger."""
     if os.environ.get("SANITIZE", "none") == "none":
         grown = rss_kib(pid) - before_kib
         assert grown < limit_kib, f"{grown} KiB more"
 
 
 def fake_worker(directory, mode="ready"):
-    """A program that is fake_worker.py in the given mode; its interpreter has msgpack."""
+    """Makes a program that runs fake_worker.py in this mode; its interpreter has msgpack."""
     program = directory / f"worker-{mode}"
     program.write_text(f"#!/bin/sh\nexec {sys.executable} {HERE / 'fake_worker.py'} {mode}\n")
     program.chmod(0o755)
@@ -142,9 +142,9 @@ def fake_worker(directory, mode="ready"):
 
 
 class Server:
-    """A running agentix-server on a Unix socket and on a TCP port of its own.
+    """A running agentix-server on a Unix socket and on its own TCP port.
 
-    `prepare` is called in its process before its program begins.
+    `prepare` is called in its process before the program starts.
     """
 
     def __init__(self, directory, *options, env=None, worker=None, wait=True, prepare=None):
@@ -193,9 +193,9 @@ class Server:
         return health(self.socket_path)
 
     def worker_pid(self):
-        """The worker's pid once it is ready."""
+        """Waits until the worker is ready and returns its pid."""
         pid = wait_for(self.ready_worker, "the worker is ready")
-        self.sessions.add(pid)  # it leads a session of its own
+        self.sessions.add(pid)  # it leads its own session
         return pid
 
     def ready_worker(self):
@@ -203,23 +203,23 @@ class Server:
         return found[0] if len(found) == 1 and self.health()["worker"] == "ready" else None
 
     def kill_worker(self):
-        """SIGKILL for the worker; returns its pid."""
+        """Kills the worker with SIGKILL; returns its pid."""
         pid = self.worker_pid()
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def descriptors(self):
-        """How many the server has open. It is not dumpable, so only root is told."""
+        """The number of open descriptors. The server is not dumpable, so only root can read it."""
         if os.geteuid() != 0:
             pytest.skip("only root sees the descriptors of agentix-server")
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def settle_descriptors(self, count):
-        """Waits until no more than `count` are open: closing takes a turn or two."""
+        """Waits until at most `count` are open, because closing takes a turn or two of the loop."""
         wait_for(lambda: self.descriptors() <= count, f"at most {count} descriptors are open")
 
     def stop(self, signo=signal.SIGTERM, status=0):
-        """Ends the server and checks what it leaves behind."""
+        """Stops the server and checks that nothing is left."""
         if self.process.poll() is None:
             self.sessions |= set(children(self.pid))
             self.process.send_signal(signo)

@@ -1,4 +1,4 @@
-"""What a process can do to another one of its user: each way in, tried."""
+"""Tries each way in which a process can access another process of its user."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ def environ(pid):
 
 
 def maps(pid):
-    """Memory that can be read and written: where it begins, and how much of it there is."""
+    """The start and size of each readable and writable piece of memory."""
     with open(f"/proc/{pid}/maps") as f:
         lines = [line.split() for line in f]
     found = []
@@ -33,7 +33,7 @@ def maps(pid):
 
 
 def memory(pid, most=1 << 30):
-    """All of it, or the beginning of each piece."""
+    """All memory, or the beginning of each piece."""
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
         return b"".join(os.pread(f.fileno(), min(size, most), at) for at, size in maps(pid))
 
@@ -47,12 +47,12 @@ def exe(pid):
 
 
 def fds(pid):
-    """Where its descriptors lead."""
+    """The targets of its descriptors."""
     return " ".join(os.readlink(f"/proc/{pid}/fd/{n}") for n in os.listdir(f"/proc/{pid}/fd"))
 
 
 def vm_read(pid):
-    """Nothing is at the address: who may look is told that."""
+    """Reads an unmapped address; a process with access gets EFAULT."""
 
     class Piece(ctypes.Structure):
         _fields_ = (("base", ctypes.c_void_p), ("len", ctypes.c_size_t))
@@ -69,7 +69,7 @@ def vm_read(pid):
 
 
 def ptrace(pid):
-    """By a child, whose end ends it."""
+    """Attaches in a child, whose end detaches."""
     child = os.fork()
     if child == 0:
         os._exit(0 if libc.ptrace(PTRACE_SEIZE, pid, None, None) == 0 else 1)
@@ -87,13 +87,13 @@ def getfd(pid):
     return b"stdin"
 
 
-# Those of the second kind Yama may refuse as well (kernel.yama.ptrace_scope).
+# Yama may also refuse the second kind (kernel.yama.ptrace_scope).
 READS = {"environ": environ, "maps": maps, "exe": exe, "fds": fds}
 ATTACHES = {"memory": some_memory, "vm-read": vm_read, "ptrace": ptrace, "pidfd-getfd": getfd}
 
 
 def attempts(pid):
-    """Which of them succeed."""
+    """The names of the ways that succeed."""
     done = []
     for name, attempt in {**READS, **ATTACHES}.items():
         try:

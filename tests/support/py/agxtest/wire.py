@@ -1,7 +1,7 @@
-"""A client of bare sockets: HTTP/1.1, Engine.IO v4, Socket.IO v5, and protocol 1 on top of them.
+"""A client on plain sockets: HTTP/1.1, Engine.IO v4, Socket.IO v5, and protocol 1 on top of them.
 
-It does one thing at a time and only what it is told, so that a test decides what is sent when, what
-is read when, and when the connection breaks.
+It does one step at a time, and only on request, so that a test decides what is sent and read when,
+and when the connection breaks.
 """
 
 import base64
@@ -23,7 +23,7 @@ TERMINAL = {"unary:result", "unary:error", "stream:end", "stream:error", "bidi:e
 
 
 class Closed(Exception):
-    """The server ended the connection; `code` is that of its close frame, or None."""
+    """The server ended the connection; `code` is the code of its close frame, or None."""
 
     def __init__(self, code=None, reason=""):
         super().__init__(f"closed with {code} {reason}")
@@ -142,7 +142,7 @@ class Client(Http):
                 return opcode, payload
 
     def cut(self):
-        """The network breaks: no goodbye, and what is on its way is lost."""
+        """Breaks the connection without a close; data on its way is lost."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()
 
@@ -173,7 +173,7 @@ class Client(Http):
         self.socket.sendall(self.encode(event, payload))
 
     def event(self):
-        """The next event of `/`: its name and its payload."""
+        """Reads the next event of `/`: its name and its payload."""
         _, text = self.receive()
         assert text.startswith(b"451-["), text[:200]
         name = json.loads(text[4:])[0]
@@ -182,7 +182,7 @@ class Client(Http):
         return name, msgpack.unpackb(payload, strict_map_key=False)
 
     def record(self):
-        """The next record of `/log`."""
+        """Reads the next record of `/log`."""
         _, text = self.receive()
         assert text.startswith(b"42/log,"), text[:200]
         name, record = json.loads(text[7:])
@@ -192,7 +192,7 @@ class Client(Http):
     # -- calls
 
     def start(self, target, *args, kind="unary", call_id=None, **fields):
-        """Begins a call by reference; returns its call_id."""
+        """Starts a call by reference; returns its call_id."""
         if call_id is None:
             self.number += 1
             call_id = f"c{self.number}"
@@ -209,7 +209,7 @@ class Client(Http):
         return kind, payload["value" if kind == "result" else "error"]
 
     def rest(self, call_id):
-        """Events of one call up to its end: the values, and the terminal event."""
+        """Reads the events of one call to its end: the values, and the terminal event."""
         values = []
         while True:
             name, payload = self.event()
@@ -224,7 +224,7 @@ class Client(Http):
 
 
 class Session(Client):
-    """A client of protocol 1: it acknowledges and grants credit only when told to."""
+    """A client of protocol 1: it acknowledges and grants credit only on request."""
 
     def __init__(self, server, unix=False, session=None, max_message=None, token=None, **options):
         ours = {"proto": 1, "session": session, "max_message": max_message, "token": token}

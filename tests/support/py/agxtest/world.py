@@ -1,4 +1,4 @@
-"""The world of the fake backend, as a test steers and reads it (docs/design/backends.md)."""
+"""The world of the fake backend, which a test controls and reads (docs/design/backends.md)."""
 
 import os
 import re
@@ -6,11 +6,11 @@ import subprocess
 
 from agxtest.server import TIMEOUT_S, wait_for
 
-# Commands that the world pretends.
+# Commands that the world simulates.
 TRUE = ("true",)
 FOREVER = ("sleep", "600")
-STUBBORN = ("stubborn",)  # goes on after TERM
-FORKER = ("forker",)  # its first process ends, another goes on
+STUBBORN = ("stubborn",)  # ignores TERM
+FORKER = ("forker",)  # its first process ends, another continues
 
 
 def exits(code):
@@ -18,12 +18,12 @@ def exits(code):
 
 
 def says(out, err):
-    """Prints a line to stdout, and to stderr `<err>: not found`."""
+    """A command that prints a line to stdout, and `<err>: not found` to stderr."""
     return ("sh", "-c", f"{err}; echo {out}")
 
 
 class Hold:
-    """An operation that begins and does not end before release()."""
+    """An operation that starts and does not end before release()."""
 
     def __init__(self, world, verb, sandbox_id):
         self.world, self.verb, self.sandbox_id = world, verb, sandbox_id
@@ -34,12 +34,12 @@ class Hold:
         return self.world.effects(f"ask-{self.verb}", self.sandbox_id)
 
     def begun(self):
-        """Waits until the backend was asked for it."""
+        """Waits until the backend has started it."""
         wait_for(lambda: self.asked() > self.before, f"{self.verb} of {self.sandbox_id} begins")
         return self
 
     def release(self):
-        """Lets it end, or does nothing when it was cancelled."""
+        """Lets it end; does nothing if it was cancelled."""
         self.begun()
         self.world.script(f"now release {self.sandbox_id}", check=False)
 
@@ -63,7 +63,7 @@ class World:
         return done.returncode == 0
 
     def script(self, *lines, check=True):
-        """Tells it what will happen."""
+        """Adds a rule to the world's script."""
         return self.run("--script", self.directory, "\n".join(lines), check=check)
 
     def close(self):
@@ -72,33 +72,33 @@ class World:
     # -- what will happen
 
     def hold(self, verb, sandbox_id):
-        """The next such operation waits."""
+        """Makes the next such operation wait."""
         return Hold(self, verb, sandbox_id)
 
     def fail(self, verb, sandbox_id, message):
-        """The next such operation fails."""
+        """Makes the next such operation fail."""
         self.script(f"{verb} {sandbox_id} x1 fail INTERNAL {message}")
 
     def fail_companion(self, sandbox_id, place, message):
         self.script(f"create {sandbox_id} x1 companion-fail {place} {message}")
 
     def lose(self, sandbox_id):
-        """Nothing is left of it."""
+        """Removes the sandbox from the world, so that nothing of it is left."""
         self.script(f"now vanish {sandbox_id}")
 
     # -- what has happened
 
     def journal(self):
-        """Each effect with its words, in order."""
+        """The effects so far, each with its words, in order."""
         lines = (self.directory / "journal").read_text().splitlines()
         return [tuple(re.sub(r" #\d+$", "", line).split()) for line in lines]
 
     def effects(self, *words):
-        """How often this effect has happened."""
+        """The number of times that this effect has happened."""
         return sum(entry[: len(words)] == words for entry in self.journal())
 
     def sandboxes(self):
-        """What there is."""
+        """The objects that exist in the world."""
         found = set()
         for what, name, *_ in self.journal():
             if what == "make":
