@@ -1,4 +1,4 @@
-"""A copy of this tree's sources, in which tests break what a check guards against."""
+"""A copy of this tree's sources, in which tests break the rule of a check."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What tests do with a copy of the sources: write into it, and run its checks."""
+"""Helpers for a copy of the sources: write into it, and run its checks."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""bench/run names, measures, judges and prints figures. BENCH_BUILD names the build with ours."""
+"""bench/run lists, measures, judges and prints figures. BENCH_BUILD is our build directory."""
 
 import json
 import os

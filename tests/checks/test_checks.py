@@ -1,6 +1,6 @@
-"""Each check of `make lint` fails on what it guards against, and names the file and the line.
+"""Each check of `make lint` fails on a violation of its rule, and names the file and the line.
 
-A test copies the sources, breaks one thing and runs the check of the copy.
+A test copies the sources, breaks one rule and runs the check of the copy.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""tools/check_docs: the documents name only what exists, and a planned path only until it does."""
+"""tools/check_docs: documents name only existing paths, and a planned path only until it exists."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The programs that run tests count what happened, and cannot pass by running nothing."""
+"""The programs that run tests count results correctly, and fail if no test ran."""
 
 import json
 import os

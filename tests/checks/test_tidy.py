@@ -1,4 +1,4 @@
-"""tools/check_tidy finds what clang-tidy finds, and looks again when a verdict may have changed."""
+"""tools/check_tidy finds what clang-tidy finds, and checks again if a verdict may have changed."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""One program of the documented API; its output is the same with any client and any server."""
+"""A program of the documented API has the same output with every client and every server."""
 
 import os
 import subprocess

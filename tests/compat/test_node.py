@@ -1,4 +1,4 @@
-"""socket.io-client from npm calls functions by reference: no package of ours, no pickle."""
+"""socket.io-client from npm calls functions by reference, without our package or pickle."""
 
 import json
 import os

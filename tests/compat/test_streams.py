@@ -1,7 +1,7 @@
-"""Ten thousand streams with slow readers, and many calls in a row: what memory they take.
+"""The memory of ten thousand streams with slow readers, and of many calls in a row.
 
-Through the real worker, for most of a stream's memory is there. AGX_STREAMS and AGX_SOAK_CALLS set
-the numbers; a soak of 1,000,000 calls takes minutes.
+The tests use the real worker, because most of a stream's memory is there. AGX_STREAMS and
+AGX_SOAK_CALLS set the numbers; a soak of 1,000,000 calls takes minutes.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of agentix: a daemon that does what they say, and the real one."""
+"""Fixtures for the tests of agentix: a scripted daemon, and the real one."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Functions that client tests call."""
+"""The functions that client tests call."""
 
 import asyncio
 import dataclasses

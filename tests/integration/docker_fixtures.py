@@ -1,4 +1,4 @@
-"""What tests on a real engine share: a daemon on it, a client, and nothing left at the end."""
+"""Shared by tests on a real Docker Engine: a daemon, a client, and a check that nothing is left."""
 
 import pytest
 from agxtest import nft

@@ -1,6 +1,6 @@
-"""Sandboxes with an egress list, from inside: addresses and names, as every backend has them.
+"""Sandboxes with an egress list, tested from inside: addresses and names, on every backend.
 
-A module that imports all of this has the tests; its `stage` is the backend's.
+A module that imports everything from here gets the tests; its fixture `stage` is the backend's.
 
 sandbox -- its bridge -- host of the box -- up0 | eth0 -- another network namespace: `outside`
 """

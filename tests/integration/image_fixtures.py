@@ -1,4 +1,4 @@
-"""A daemon with its store of images, and the command line that uses it."""
+"""Fixtures: a daemon with its image store, and the command line that uses it."""
 
 import json
 import os

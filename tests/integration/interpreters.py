@@ -1,4 +1,4 @@
-"""The interpreters of this machine that ours must work with: 3.11 always, others where found."""
+"""The interpreters to test with: 3.11 always, others if they are installed."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""A name server as hosts have one for themselves: on a loopback address."""
+"""A name server on a loopback address, as hosts have one for themselves."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What tests of the native backend by gRPC share: a daemon, a client, and what the machine has."""
+"""Shared by tests of the native backend over gRPC: a daemon, a client, snapshots of the machine."""
 
 import contextlib
 import time

@@ -1,7 +1,7 @@
-"""What tests of an ordinary user's daemon share.
+"""Shared by tests of an ordinary user's daemon.
 
-The user is there for the test alone: /etc/passwd, /etc/subuid and /etc/subgid are files of the test
-in the box that it runs in. The programs are copied to where that user can reach them.
+The user exists only for the test: /etc/passwd, /etc/subuid and /etc/subgid are files of the test in
+its box. The programs are copied to a directory that this user can access.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""agentix daemon, and how agentix starts a daemon by itself: with the real agentixd."""
+"""agentix daemon, and the automatic start of a daemon by agentix, with the real agentixd."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""agentix exec against a daemon that does what the test says."""
+"""agentix exec against a scripted daemon."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""agentix image against a daemon that does what the test says."""
+"""agentix image against a scripted daemon."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""agentix sandbox against a daemon that does what the test says."""
+"""agentix sandbox against a scripted daemon."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""RuntimeClient against a server whose bytes the test decides: handshake and the three shapes."""
+"""RuntimeClient against a scripted server: the handshake and the three shapes."""
 
 import asyncio
 import contextlib

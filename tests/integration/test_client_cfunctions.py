@@ -1,6 +1,6 @@
-"""RuntimeClient calls C functions, by declarations: each shape good, failing, cancelled, crashing.
+"""RuntimeClient calls C functions by declarations: each shape succeeds, fails, is cancelled, dies.
 
-In the worker without Python and in the one with it."""
+The tests run with the worker without Python and with the Python worker."""
 
 import asyncio
 import os

@@ -1,5 +1,5 @@
-"""Our client against the real server of agentixx 0.1.5: what that server can do, works; what it
-cannot, is an error and never a hang.
+"""Our client against the real server of agentixx 0.1.5: that server's features work; others give an
+error and never a hang.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""RuntimeClient and lost connections: each shape, cut in each phase; nothing lost or doubled."""
+"""RuntimeClient and lost connections: each shape, cut in each phase; no item is lost or doubled."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Our client, our server, our worker: the whole way, each shape, and cut in the middle of each."""
+"""Our client, server and worker together: each shape, also with a connection that breaks in it."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""agentix._codec: Python objects as msgpack, beside the common Python packer."""
+"""agentix._codec: Python objects as msgpack, compared with the common Python packer."""
 
 import enum
 import math

@@ -1,7 +1,7 @@
-"""C functions from the server's side: frames over two socket pairs, and tests/functions.
+"""C functions from the server's side: frames over two socket pairs, with tests/functions.
 
-docs/design/runtime-protocol.md, section 4, is what this server speaks. The worker is
-agentix-worker, or, where AGENTIX_PACKAGE names the Python package, the Python worker.
+The test speaks the protocol of docs/design/runtime-protocol.md, section 4. The worker is
+agentix-worker, or, if AGENTIX_PACKAGE names the Python package, the Python worker.
 """
 
 import os

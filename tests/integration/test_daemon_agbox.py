@@ -1,4 +1,4 @@
-"""agentixd in the place of agboxd: sockets, locks, the log, the name, exit codes."""
+"""agentixd as a replacement of agboxd: sockets, locks, the log, the name, exit codes."""
 
 import fcntl
 import json

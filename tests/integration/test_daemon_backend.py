@@ -1,4 +1,4 @@
-"""The backends that agentixd has, and what keeps it from starting with one of them."""
+"""The backends of agentixd, and the reasons why it does not start with one of them."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""agentixd's configuration: files, options, --print-config, and the pages that document it."""
+"""agentixd's configuration: files, options, --print-config, and the documents about it."""
 
 import os
 import re

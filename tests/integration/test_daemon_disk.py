@@ -1,6 +1,6 @@
-"""A data directory that fills up: what cannot be stored is refused, the rest goes on.
+"""A full data directory: the daemon refuses requests that it cannot store; others continue.
 
-When there is space again, everything does.
+When there is space again, all requests work.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""agentixd goes on and ends: signals, the limit of five seconds, its log."""
+"""agentixd and signals: shutdown, its limit of five seconds, and reopening of the log."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
-"""kill -9 at random moments of a mixed load: nothing acknowledged is lost, nothing is done twice.
+"""kill -9 at random moments of a mixed load: no acknowledged request is lost or done twice.
 
-AGENTIX_KILLS is how often (1,000 in `make proof`). AGENTIX_SEED repeats the choices of a run, not
-its timing.
+AGENTIX_KILLS sets the number of kills (1,000 in `make proof`). AGENTIX_SEED repeats the choices of
+a run, but not its timing.
 """
 
 import os

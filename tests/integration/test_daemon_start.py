@@ -1,4 +1,4 @@
-"""agentixd starts: lock, sockets, files, the background, and what keeps it from starting."""
+"""Start of agentixd: lock, sockets, files, the background, and reasons why it does not start."""
 
 import contextlib
 import os

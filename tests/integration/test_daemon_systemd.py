@@ -1,4 +1,4 @@
-"""agentixd under a service manager: sockets handed over, notification; the units that we ship."""
+"""agentixd under a service manager: socket activation, notification, and our unit files."""
 
 import configparser
 import contextlib

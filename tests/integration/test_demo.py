@@ -1,6 +1,6 @@
-"""`make demo`: what a newcomer sees, on a machine without an engine; nothing is left of it.
+"""`make demo`: its output on a machine without Docker, and that it leaves nothing behind.
 
-In a box (docker_box.py --no-engine), where whatever runs, is mounted or is linked is the demo's.
+Runs in a box (docker_box.py --no-engine), where all processes, mounts and links are the demo's.
 """
 
 import contextlib

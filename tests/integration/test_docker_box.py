@@ -1,4 +1,4 @@
-"""tests/support/docker_box.py: a real engine of its own, and nothing of it afterwards."""
+"""tests/support/docker_box.py: starts a separate Docker Engine, and leaves nothing behind."""
 
 import os
 import signal

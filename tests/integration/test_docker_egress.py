@@ -1,4 +1,4 @@
-"""Sandboxes with an egress list on a real engine."""
+"""Sandboxes with an egress list on a real Docker Engine."""
 
 import pytest
 from docker_fixtures import *  # noqa: F403

@@ -1,5 +1,5 @@
-"""kill -9 of agentixd, of dockerd, of containers and of processes in them, in the middle of things,
-on a real engine: what was accepted is carried on, exit codes are the true ones, nothing is left."""
+"""kill -9 of agentixd, of dockerd, of containers and of processes in them, during operations, on a
+real Docker Engine: accepted operations continue, exit codes are correct, nothing is left behind."""
 
 import contextlib
 import os

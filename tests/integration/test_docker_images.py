@@ -1,4 +1,4 @@
-"""Images of any libc, and of none, on a real engine; and what an image says of itself."""
+"""Images with any libc, or none, on a real Docker Engine; and the image's own configuration."""
 
 from pathlib import Path
 

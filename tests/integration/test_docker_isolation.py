@@ -1,9 +1,9 @@
-"""What a sandbox on a real engine reaches, tried from inside, with an outside world of its own:
+"""Tries from inside what a sandbox on a real Docker Engine can reach, in a test network:
 
     sandbox -- its bridge -- host of the box -- up0 | eth0 -- another network namespace: `outside`
 
-`outside` has an address of the internet, one of a LAN and those of metadata services; on each, on
-the host and in other containers somebody listens who would answer.
+`outside` has an address of the internet, one of a LAN and those of metadata services. On each of
+them, on the host and in other containers, a server listens and would answer.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Networks that are kept ready (docker.networks_ready), on a real engine."""
+"""Networks that are prepared in advance (docker.networks_ready), on a real Docker Engine."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Images that an engine has not: pulled, with credentials, and everybody sees how far it is."""
+"""Images that an engine lacks: it pulls them, with credentials, and reports its progress to all."""
 
 import base64
 import contextlib

@@ -1,5 +1,5 @@
-"""Builtin tools in sandboxes on a Docker Engine: logins as private copies, no cache of the host,
-and nothing that a sandbox does reaches the host's files."""
+"""Builtin tools in sandboxes on a Docker Engine: logins are private copies, caches of the host are
+not used, and a sandbox cannot change the host's files."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""agentixd of an ordinary user in the engine's group, with CAP_NET_ADMIN and nothing else: it may
-not trace agentix-init, and reaches it by the streams of the container."""
+"""agentixd of an ordinary user in Docker's group, with CAP_NET_ADMIN as its only capability: it may
+not trace agentix-init, and reaches it over the container's streams."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The packet filter from inside: namespaces stand for a host, its sandboxes and the world.
+"""The firewall, tested from inside: namespaces act as a host, its sandboxes and the world.
 
        world (Internet, LAN, metadata)
          |

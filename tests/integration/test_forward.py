@@ -1,7 +1,7 @@
-"""agentix-forward between namespaces that stand for a host and a sandbox: they have no link, so
-that whatever passes went through it.
+"""agentix-forward between two namespaces that act as a host and a sandbox. They have no link, so
+all traffic goes through the forwarder.
 
-Sockets are made by threads that have entered a namespace, and used by the test itself.
+Threads that have entered a namespace make the sockets; the test itself uses them.
 """
 
 import contextlib

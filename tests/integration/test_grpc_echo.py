@@ -1,4 +1,4 @@
-"""grpcio against examples/rpc_echo: tests of rpc/ and wire/ with a real peer."""
+"""grpcio against examples/rpc_echo: tests of grpc/ and wire/ with a real peer."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What needs another kernel than the machine's: Debian's own, with control groups of version 2."""
+"""Tests that need another kernel than the host's: Debian's, with control groups of version 2."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The native backend's conformance on Debian's own kernel, with control groups of version 2."""
+"""The native backend's conformance suite on Debian's kernel, with control groups of version 2."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Images out of a real Docker Engine: what it saves, and straight from it."""
+"""Images of a real Docker Engine: from `docker save`, and directly from the engine."""
 
 import json
 import subprocess

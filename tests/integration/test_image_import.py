@@ -1,4 +1,4 @@
-"""Images out of archives: the command line, the daemon and what is on its disk."""
+"""Images from archives: the command line, the daemon and the files on its disk."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Images out of a registry on the loopback: the command line, the daemon, what is on its disk."""
+"""Images from a registry on the loopback: the command line, the daemon, the files on its disk."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""agentixd with the native backend, by the command line: a machine without an engine."""
+"""agentixd with the native backend, used from the command line, on a machine without Docker."""
 
 import tarfile
 import time

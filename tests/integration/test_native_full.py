@@ -1,5 +1,5 @@
-"""A disk that is full: an import, a pull and a create of a native sandbox say so, leave nothing
-half made behind, and work again when there is space."""
+"""A full disk: an import, a pull and a create of a native sandbox report it, leave nothing behind,
+and work again when there is space."""
 
 import contextlib
 import os

@@ -1,8 +1,8 @@
-"""kill -9 of agentixd in the middle of each native operation: what was accepted is carried on by
-the next one, nothing is done twice, and nothing is left.
+"""kill -9 of agentixd in the middle of each native operation: the next daemon continues accepted
+operations, nothing is done twice, and nothing is left behind.
 
-The moments are spread over the time that the operation takes, and behind each fact that it leaves
-behind on its way. Whatever moment is met, the end is the same.
+The moments are spread over the time of the operation, and one follows each visible effect of it.
+The result is the same for every moment.
 """
 
 import contextlib

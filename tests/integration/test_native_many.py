@@ -1,6 +1,6 @@
-"""Hundreds of native sandboxes alive, through kill -9 of the daemon; and the machine as before.
+"""Hundreds of native sandboxes survive kill -9 of the daemon; afterwards the machine is as before.
 
-AGENTIX_SANDBOXES is how many (1,000 in `make proof`).
+AGENTIX_SANDBOXES sets the number (1,000 in `make proof`).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Names in native sandboxes where only the host reaches the resolver: by a process of each part."""
+"""DNS in native sandboxes when only the host reaches the resolver: each part has a forwarder."""
 
 import json
 import os

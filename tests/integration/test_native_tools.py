@@ -1,5 +1,5 @@
-"""Builtin tools in native sandboxes: what programs of the host keep is read there, and nothing that
-a sandbox does reaches it."""
+"""Builtin tools in native sandboxes: a sandbox reads the files of the host's programs, and cannot
+change them."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""The pool of namespace sets from inside: namespaces stand for a host and the world, the sets' own
-for sandboxes. Runs in a box of namespaces (tests/support/docker_box.py), for a chroot may have no
-user namespaces.
+"""The pool of namespace sets, tested from inside: namespaces of the test act as a host and the
+world, and the sets' namespaces as sandboxes. Runs in a box of namespaces
+(tests/support/docker_box.py), because a chroot may not have user namespaces.
 
        world (Internet, LAN, metadata): it knows no way to the sandboxes' addresses
          |

@@ -1,4 +1,4 @@
-"""The wheel: it installs, works with every Python that is found, and other wheels add to it."""
+"""The wheel: it installs, works with every installed Python, and other wheels can extend it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""agentix.bash, agentix.files and agentix.deployment, called where they are."""
+"""agentix.bash, agentix.files and agentix.deployment, called directly, without a server."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Images pulled from a real registry into the store."""
+"""Pulls images from a real registry into the store."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Images taken from a real Docker Engine into the store."""
+"""Pulls images from a real Docker Engine into the store."""
 
 import json
 import os

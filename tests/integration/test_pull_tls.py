@@ -1,6 +1,6 @@
-"""Registries that are not on this machine are spoken to with TLS, as far as nobody says otherwise.
+"""Registries on other machines are used with TLS, unless the configuration says otherwise.
 
-In a box of namespaces: the address is its own, and so is /etc.
+Runs in a box of namespaces, which has its own address and its own /etc.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""The network of an ordinary user's sandboxes: by pasta.
+"""The network of an ordinary user's sandboxes, which pasta provides.
 
     sandbox -- the user's own namespace -- pasta -- host of the box -- up0 | eth0 -- `outside`
 
-The host of the box has a second address on its way out, and a second network.
+The host of the box has a second address on its uplink, and a second network.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Who may call without a token: Origin, Host, the user at the other end.
+"""Which callers agentix-server accepts without a token: by Origin, Host and the peer's user.
 
-tests/security/test_server.py shows what harm they would do.
+tests/security/test_server.py shows the attacks that these checks prevent.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""C functions through agentix-server and agentix-worker, as a client sees them."""
+"""Calls of C functions through agentix-server and agentix-worker, as a client sees them."""
 
 import os
 import re

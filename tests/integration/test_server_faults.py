@@ -1,4 +1,4 @@
-"""Death and misbehaviour: of the worker in each shape and phase, of clients, of the server."""
+"""Crashes and protocol errors: of the worker in each shape and phase, of clients, of the server."""
 
 import os
 import signal

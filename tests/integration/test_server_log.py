@@ -1,4 +1,4 @@
-"""What the worker prints: captured, bounded, followed in `/log`, and kept in a file."""
+"""Output of the worker: it is captured, bounded, sent in `/log`, and written to a file."""
 
 import pytest
 from agxtest.server import assert_grows_less, rss_kib, wait_for

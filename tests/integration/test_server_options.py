@@ -1,4 +1,4 @@
-"""The command line of agentix-server: help, errors, what an option means."""
+"""The command line of agentix-server: help, errors, the effect of each option."""
 
 import os
 import signal

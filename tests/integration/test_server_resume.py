@@ -1,4 +1,4 @@
-"""Sessions: a connection that breaks and comes back, in the middle of each shape."""
+"""Sessions: the connection breaks in the middle of each shape, and the client resumes."""
 
 import time
 

@@ -1,6 +1,6 @@
-"""Many calls of all shapes through server and worker, in every build: under a sanitizer too.
+"""Many calls of all shapes through server and worker, in every build, including sanitizers.
 
-AGX_SOAK_CALLS sets how many. The same with the Python worker: tests/compat/test_streams.py.
+AGX_SOAK_CALLS sets the number. tests/compat/test_streams.py does the same with the Python worker.
 """
 
 import os

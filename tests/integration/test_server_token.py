@@ -1,4 +1,4 @@
-"""Who may call: the bearer token, in a header or in the CONNECT packet."""
+"""Authentication with the bearer token, in a header or in the CONNECT packet."""
 
 import json
 import time

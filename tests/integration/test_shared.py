@@ -1,4 +1,4 @@
-"""agentix.runtime.shared: what client, worker and third parties import."""
+"""agentix.runtime.shared: the modules that client, worker and third parties import."""
 
 import asyncio
 import doctest

@@ -1,4 +1,4 @@
-"""mypy is content with the package, strictly, and knows what `remote` gives for each shape."""
+"""mypy accepts the package in strict mode, and infers the type of `remote` for each shape."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Our protobuf (wire/) beside Google's, with the descriptors of our own .proto files."""
+"""Compares our protobuf code (wire/) with Google's, on the descriptors of our .proto files."""
 
 import json
 import os

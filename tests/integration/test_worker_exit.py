@@ -1,4 +1,4 @@
-"""The Python worker: how it ends, by itself, by user code and with the server."""
+"""Ends of the Python worker: by itself, by user code and with the server."""
 
 import signal
 import socket

@@ -1,6 +1,6 @@
-"""The Python worker against arbitrary frames: it answers, ignores, or ends; it never hangs.
+"""The Python worker against arbitrary frames: it answers, ignores them, or exits; it never hangs.
 
-AGX_FUZZ_SECONDS (4) is how long, AGX_FUZZ_SEED which frames. A failure prints its seed.
+AGX_FUZZ_SECONDS (4) sets the time, AGX_FUZZ_SEED the frames. A failure prints its seed.
 """
 
 import os

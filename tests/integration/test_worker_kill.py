@@ -1,4 +1,4 @@
-"""SIGKILL for the real Python worker in each phase of each shape, for clients and the server."""
+"""SIGKILL of the real Python worker, of clients and of the server, in each phase of each shape."""
 
 import contextlib
 import os

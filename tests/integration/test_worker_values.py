@@ -1,4 +1,4 @@
-"""The Python worker: what arguments and results become on their way."""
+"""The Python worker: conversion of arguments and results."""
 
 import datetime
 import decimal

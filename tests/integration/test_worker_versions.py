@@ -1,6 +1,6 @@
-"""The Python worker under every interpreter that is found: one build of the extension serves all.
+"""The Python worker under every installed interpreter: one build of the extension serves all.
 
-The run says which ones were found. They have nothing installed, so nothing here needs pydantic.
+The run prints the interpreters that it found. They have no packages, so no test needs pydantic.
 """
 
 import signal

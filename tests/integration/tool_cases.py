@@ -1,4 +1,4 @@
-"""What tests of builtin tools share: a home of the host, and a sandbox that does it harm."""
+"""Shared by tests of builtin tools: a home of the host, and a sandbox that tries to change it."""
 
 import os
 import socket

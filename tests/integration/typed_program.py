@@ -1,4 +1,4 @@
-"""A program as users write it, for the type checker: what `remote` gives for each shape."""
+"""A typical user program, for the type checker: the type of `remote` for each shape."""
 
 from collections.abc import AsyncIterator
 from typing import assert_type

@@ -1,4 +1,4 @@
-"""The server's side of a worker, for tests: a real worker process on two socketpairs."""
+"""The server's side of a worker, for tests: drives a real worker process on two socketpairs."""
 
 import collections
 import os

@@ -1,7 +1,7 @@
-"""What code in a sandbox tries, and what would let it: the table of SECURITY.md in code.
+"""Attempts of code in a sandbox, and the guards that stop them: the table of SECURITY.md in code.
 
-Each attempt is a name of tests/security/probe.h and its argument. `{name}` in an argument is a
-thing of the world outside: see World.
+Each attempt is a name of tests/security/probe.h and its argument. `{name}` in an argument is an
+object of the world outside: see World.
 """
 
 import ctypes

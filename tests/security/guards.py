@@ -1,4 +1,4 @@
-"""Sandboxes of the native backend with some of their guards left out, and all others in place."""
+"""Sandboxes of the native backend without some of their guards, and with all others."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The sandboxes in which attempts are made, by backend."""
+"""The sandboxes in which the attempts run, by backend."""
 
 import os
 import subprocess

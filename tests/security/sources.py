@@ -1,4 +1,4 @@
-"""Paths of the host that a sandbox can write to, and what becomes of mounts and copies of them."""
+"""Paths of the host that a sandbox can write to, and mounts and copies of such paths."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Attempts to get out of a sandbox, or to see too much: none succeeds, and each would have."""
+"""Attempts to get out of a sandbox, or to see too much: each succeeds unguarded, none in one."""
 
 import os
 import signal

@@ -1,8 +1,8 @@
-"""Attempts that the machine's own kernel has no part for, on one that has: Debian's, in emulation.
+"""Attempts that need features which the host's kernel may lack, on Debian's kernel in emulation.
 
-There, too, an attempt succeeds unguarded and in a sandbox without the guards that hold it, and is
-held in a whole one and by each of its guards alone. The guest has no Python: its shell runs the
-daemon, the client and unguard.c, and says what came of each.
+As on the host, an attempt succeeds unguarded, and in a sandbox without the guards that stop it. A
+complete sandbox stops it, and so does each of its guards alone. The guest has no Python: its shell
+runs the daemon, the client and unguard.c, and prints the result of each.
 """
 
 import os

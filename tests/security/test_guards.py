@@ -1,4 +1,4 @@
-"""Guard by guard: what holds an attempt in a native sandbox, and that nothing else is needed."""
+"""Each guard alone: it stops its attempts in a native sandbox, without the other guards."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Code that takes all it can gets what it was given; its neighbours and the daemon go on."""
+"""Code that uses all resources it can get stays within its limits; other sandboxes and the daemon
+continue."""
 
 import contextlib
 import os

@@ -1,8 +1,8 @@
-"""agentix-server without a token, against those who can reach a port of the loopback and are not
-meant to: pages of the web in a browser on this machine, and its other users. Each attempt runs a
-function when the option that leaves its guard out is given, and none without that.
+"""agentix-server without a token, attacked by clients that can reach a port of the loopback but
+must not call it: web pages in a browser on this machine, and other users. Each attempt runs a
+function if an option removes its guard, and runs none otherwise.
 
-And against the functions that it runs, which are of its user.
+Also attacks by the functions that it runs, which have the same user.
 """
 
 import ctypes

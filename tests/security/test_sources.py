@@ -1,6 +1,6 @@
-"""What is mounted or copied is what was checked, whatever a sandbox does to the paths meanwhile.
+"""The daemon mounts and copies exactly the checked files, even if a sandbox changes the paths.
 
-Each attack is first made on a daemon that leaves the guard out (unwalk.c), where it must succeed.
+Each attack is first made on a daemon without the guard (unwalk.c), where it must succeed.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""What an engine mounts is compared with what was checked before anything runs.
+"""The daemon compares an engine's mounts with the checked sources before anything runs.
 
-Between the two is the engine, which opens paths by itself: a proxy of the test's, in front of it,
-does there what somebody could do.
+After the check the engine opens the paths by itself. A proxy of the test, in front of the engine,
+changes the paths in between, as an attacker could.
 """
 
 import contextlib

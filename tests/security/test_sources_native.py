@@ -1,4 +1,4 @@
-"""Between the check of a source and its mount in a native sandbox: nobody comes in between."""
+"""A source cannot be replaced between its check and its mount in a native sandbox."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The setuid and setgid bits in native sandboxes that may write to the host: where they are set."""
+"""The setuid and setgid bits in native sandboxes with writable mounts: where they can be set."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Our agbox.v1 against the descriptors that the published Python SDK of agents-sandbox carries."""
+"""Compares our agbox.v1 with the descriptors in the published Python SDK of agents-sandbox."""
 
 from agents_sandbox import client
 from agxtest.protos import descriptor_set

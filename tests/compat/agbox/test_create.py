@@ -1,4 +1,4 @@
-"""CreateSandbox: what is refused, with which words, and what is refused first."""
+"""CreateSandbox: refusals, their messages, and their order."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The events of a sandbox: which come, with exactly which fields, and how they are followed."""
+"""The events of a sandbox: their types, their exact fields, and subscriptions to them."""
 
 import itertools
 

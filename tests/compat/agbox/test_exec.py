@@ -1,4 +1,4 @@
-"""Commands: what is refused first, how they end, and who is told."""
+"""Commands: the order of refusals, their ends, and the events about them."""
 
 from pathlib import Path
 

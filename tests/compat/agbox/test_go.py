@@ -1,4 +1,4 @@
-"""What the Go SDK and the agbox command of agents-sandbox do, with grpc-go and stubs of ours."""
+"""The calls of agents-sandbox's Go SDK and agbox command, with grpc-go and our own stubs."""
 
 import json
 import signal

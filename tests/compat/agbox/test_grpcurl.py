@@ -1,4 +1,4 @@
-"""grpcurl knows our services by reflection alone."""
+"""grpcurl learns our services only from reflection."""
 
 import json
 import subprocess

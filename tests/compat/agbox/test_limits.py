@@ -1,4 +1,4 @@
-"""The grammar of resource limits, as CreateSandbox judges it."""
+"""The grammar of resource limits in CreateSandbox."""
 
 import pytest
 from agxtest.agbox import unique

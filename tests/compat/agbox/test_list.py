@@ -1,4 +1,4 @@
-"""ListSandboxes and DeleteSandboxes: order, selectors, what is left out. And Ping."""
+"""ListSandboxes and DeleteSandboxes: order, selectors, omitted sandboxes. And Ping."""
 
 import pytest
 from agxtest.agbox import state_name, unique

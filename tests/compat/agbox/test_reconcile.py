@@ -1,4 +1,4 @@
-"""What happens to a sandbox by itself: its main process dies, it is lost, a companion fails."""
+"""Changes of a sandbox without a request: its main process dies, it is lost, a companion fails."""
 
 import pytest
 from agxtest.agbox import names, state_name, unique

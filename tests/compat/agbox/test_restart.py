@@ -1,4 +1,4 @@
-"""A daemon that is killed in the middle of anything carries on: nothing accepted is lost."""
+"""The daemon is killed during operations; the next one continues all accepted requests."""
 
 import pytest
 from agxtest.agbox import names, state_name

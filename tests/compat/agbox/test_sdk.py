@@ -1,7 +1,7 @@
 """The published Python SDK of agents-sandbox, unchanged.
 
-It runs in an environment of its own (tests/compat/peers). Where it looks for the daemon's socket
-there is ours, by --compat agbox or by a link to our own.
+It runs in its own environment (tests/compat/peers). At the path where it expects the daemon's
+socket is ours, because of --compat agbox or through a link.
 """
 
 import asyncio

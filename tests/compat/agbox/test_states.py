@@ -1,4 +1,4 @@
-"""Which request is accepted in which state, and every reason for which one is refused."""
+"""Accepted requests in each state, and every reason of a refusal."""
 
 import grpc
 import pytest

@@ -1,4 +1,4 @@
-"""config_yaml: what it may say, and how create_spec is laid over it."""
+"""config_yaml: its allowed content, and how create_spec overrides it."""
 
 import pytest
 from agxtest.agbox import refused, unique

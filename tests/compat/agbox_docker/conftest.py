@@ -1,4 +1,4 @@
-"""Fixtures for the flows of agents-sandbox on a real engine: `agentixd --compat agbox`, its SDK."""
+"""Fixtures for flows of agents-sandbox on a Docker Engine: `agentixd --compat agbox`, its SDK."""
 
 import asyncio
 import itertools

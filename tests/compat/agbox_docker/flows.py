@@ -1,4 +1,4 @@
-"""What the tests of flows share."""
+"""Shared by the tests of flows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Create, exec, logs, stop, resume, delete, restart, by the SDK on a real engine."""
+"""Create, exec, logs, stop, resume, delete, restart, by the SDK on a real Docker Engine."""
 
 import pytest
 from agents_sandbox import ExecState, SandboxEventType, SandboxState

@@ -1,4 +1,4 @@
-"""Companions, ports, mounts, copies, builtin tools and YAML, by the SDK on a real engine."""
+"""Companions, ports, mounts, copies, builtin tools, YAML, by the SDK on a real Docker Engine."""
 
 import datetime
 import socket

@@ -1,7 +1,7 @@
-"""usage: PYTHON cases.py URL CASE...: what the client of agentixx 0.1.5 sees of a server.
+"""usage: PYTHON cases.py URL CASE...: shows how the client of agentixx 0.1.5 sees a server.
 
-Runs under the peer's own interpreter, with its own client, unchanged. Prints one JSON object for
-each case: what the functions below return, or {"hang": true}.
+Runs under the peer's own interpreter, with its unchanged client. Prints one JSON object for each
+case: the result of a function below, or {"hang": true}.
 """
 
 import asyncio

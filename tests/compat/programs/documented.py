@@ -1,6 +1,6 @@
-"""usage: PYTHON documented.py URL: a program of the documented API; any package, any server.
+"""usage: PYTHON documented.py URL: uses only the documented API, with any package and any server.
 
-Prints what it sees; the output must not depend on whose client and whose server it is.
+Prints its results; the output must be the same for every client and every server.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""What the clients of tests/compat call. Written for the documented API alone: it runs under our
-package and under agentixx 0.1.5."""
+"""The functions that the clients of tests/compat call. They use only the documented API, so they
+run with our package and with agentixx 0.1.5."""
 
 from __future__ import annotations
 

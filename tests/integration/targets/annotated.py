@@ -1,4 +1,4 @@
-"""Functions whose annotations need pydantic, and results that msgpack does not have."""
+"""Functions whose annotations need pydantic, and results of types that msgpack lacks."""
 
 from __future__ import annotations
 

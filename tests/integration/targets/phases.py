@@ -1,4 +1,4 @@
-"""Functions that say by empty files in `place` how far they are, and then stay there."""
+"""Functions that report each phase with an empty file in `place`, and then wait in that phase."""
 
 import asyncio
 import itertools

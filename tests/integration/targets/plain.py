@@ -1,4 +1,4 @@
-"""Functions for the worker's tests that import nothing heavy."""
+"""Functions for the worker's tests, without heavy imports."""
 
 
 def add(a: int, b: int = 2) -> int:

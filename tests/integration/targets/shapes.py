@@ -1,4 +1,4 @@
-"""Functions for the worker's tests: every shape, and every way to misbehave."""
+"""Functions for the worker's tests: every shape, and every kind of failure."""
 
 import asyncio
 import contextvars
