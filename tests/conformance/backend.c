@@ -1,5 +1,5 @@
-/* The suite that every backend passes: sandboxes. backend_exec.c has the execs, backend_<kind>.c
- * opens the one that is tested. */
+/* The suite that every backend passes: sandboxes. backend_exec.c tests execs, backend_<kind>.c
+ * opens the backend. */
 #include "tests/conformance/backend_stage.h"
 
 TEST(create_begins_and_then_it_runs)

@@ -1,4 +1,4 @@
-/* backend.h: what a kind of backend gives to the conformance suite. */
+/* backend.h: the functions that each kind of backend provides to the conformance suite. */
 #ifndef AGX_TESTS_CONFORMANCE_BACKEND_H
 #define AGX_TESTS_CONFORMANCE_BACKEND_H
 

@@ -1,6 +1,6 @@
 /*
- * The Docker backend passes the suite of all backends, on a real engine (docker_box.py).
- * AGX_CONTROL says how it reaches agentix-init.
+ * Runs the suite of all backends on the Docker backend, with a real Docker Engine (docker_box.py).
+ * AGX_CONTROL chooses the link to agentix-init.
  */
 #include "backend/docker/docker.h"
 #include "base/fd.h"

@@ -1,4 +1,4 @@
-/* The fake backend passes the suite of all backends. */
+/* Runs the suite of all backends on the fake backend. */
 #include "tests/conformance/backend.h"
 #include "tests/support/fake.h"
 

@@ -1,6 +1,6 @@
 /*
- * The native backend passes the suite of all backends, in namespaces of the test's own
- * (docker_box.py --no-engine).
+ * Runs the suite of all backends on the native backend, in a box of namespaces (docker_box.py
+ * --no-engine).
  */
 #include "backend/native/native.h"
 #include "base/path.h"

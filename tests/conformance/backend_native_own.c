@@ -1,4 +1,4 @@
-/* What only the native backend has, or does in its own way. */
+/* Behaviour that only the native backend has. */
 #include "tests/conformance/backend_native.h"
 #include "tests/conformance/backend_stage.h"
 

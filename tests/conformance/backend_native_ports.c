@@ -1,4 +1,4 @@
-/* Ports of native sandboxes, and the process that forwards them. */
+/* Ports of native sandboxes, and their forwarder. */
 #include "base/limits_native.h"
 #include "tests/conformance/backend_native.h"
 #include "tests/conformance/backend_stage.h"

@@ -1,4 +1,4 @@
-/* backend_stage.h: what a test of a backend begins and ends with: a loop, a world, a sandbox. */
+/* backend_stage.h: set-up and clean-up of a backend's test: a loop, a world, a sandbox. */
 #ifndef AGX_TESTS_CONFORMANCE_BACKEND_STAGE_H
 #define AGX_TESTS_CONFORMANCE_BACKEND_STAGE_H
 

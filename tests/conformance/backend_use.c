@@ -1,4 +1,4 @@
-/* The suite that every backend passes: what sandboxes use. */
+/* The suite that every backend passes: resource usage of sandboxes. */
 #include "tests/conformance/backend_stage.h"
 
 #define DISK (1U << AGX_USAGE_DISK)

@@ -1,4 +1,4 @@
-/* The suite that every store passes; store_<kind>.c opens the one that is tested. */
+/* The suite that every store passes; store_<kind>.c opens the store. */
 #include "tests/conformance/store.h"
 
 #include "store/store_mem.h"

@@ -1,4 +1,4 @@
-/* store.h: what a kind of store gives to the conformance suite. */
+/* store.h: the functions that each kind of store provides to the conformance suite. */
 #ifndef AGX_TESTS_CONFORMANCE_STORE_H
 #define AGX_TESTS_CONFORMANCE_STORE_H
 

@@ -1,4 +1,4 @@
-/* The store on disk passes the suite of all stores. */
+/* Runs the suite of all stores on the store on disk. */
 #include "tests/conformance/store.h"
 #include "tests/support/store_dir.h"
 

@@ -1,6 +1,6 @@
 /*
- * fault_client.c: a client whose n-th allocation fails, in each step of each shape: it may refuse
- * the call, fail it, or lose the connection and come back; it never aborts, leaks or hangs.
+ * fault_client.c: a client whose n-th allocation fails, in each step of each shape. It may refuse
+ * the call, fail it, or lose the connection and reconnect; it never aborts, leaks or hangs.
  */
 #include "agentix/runtime.h"
 #include "client/session.h"

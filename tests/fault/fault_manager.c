@@ -1,5 +1,4 @@
-/* fault_manager.c: records of the manager's store without memory: refused as a whole, never half.
- */
+/* fault_manager.c: records of the manager's store without memory: each is refused as a whole. */
 #include "daemon/manager/schema.h"
 #include "store/store_mem.h"
 #include "tests/support/core.h"

@@ -1,14 +1,14 @@
 /*
- * firewall_driver.c: a firewall that does what the lines on its standard input say, and answers
- * each with "ok" or the error.
+ * firewall_driver.c: a firewall that carries out the commands on its standard input, one per line,
+ * and answers each with "ok" or the error.
  *
  *     put ID BRIDGE SUBNET[,SUBNET] [closed] [ENTRY]...     remove ID
  *     want ID BRIDGE SUBNET[,SUBNET] ...                    for the next sync
  *     sync
  *     crowd                                 opens all descriptors that select() can have
  *
- * A line "restored" comes by itself when somebody else changed the table and it stands again.
- * Option --block-lan. The end of the input ends it; the table stays.
+ * It prints a line "restored" when another program changed the table and the firewall has restored
+ * it. Option --block-lan. The end of the input ends the program; the table stays.
  */
 #include "backend/net/firewall.h"
 #include "tests/support/driver.h"

@@ -1,15 +1,15 @@
 /*
- * forward_driver.c: forwarders as a daemon has them, by lines on standard input. Each is answered
- * by one line, "ok" with what there is to tell, or the error.
+ * forward_driver.c: runs forwarders as the daemon does, by commands on standard input, one per
+ * line. It answers each with one line: "ok" and the result, or the error.
  *
  *     start NAME PID ADDRESS {tcp|udp|sctp}:HOST_PORT:PORT...    of the sandbox whose PID 1 is PID
  *     dns NAME PID SERVER
- *     adopt NAME PID START BOOT                                  as a start answered
+ *     adopt NAME PID START BOOT                                  with the answer of a start
  *     stop NAME
- *     await NAME                                                 answered when it ended by itself
- *     ended NAME                                                 "ok 1": it did; "ok 0"
+ *     await NAME                                                 waits until it ends by itself
+ *     ended NAME                                                 "ok 1" if it has, else "ok 0"
  *
- * usage: forward_driver PROGRAM. The end of the input ends it; forwarders stay.
+ * usage: forward_driver PROGRAM. The end of the input ends the driver; forwarders stay.
  */
 #include "backend/native/forward.h"
 #include "tests/support/driver.h"

@@ -1,6 +1,6 @@
 /*
- * init_prog.c: the one program of test images: says what it sees, and tries what it should not be
- * able to do. Any libc: it is built with several.
+ * init_prog.c: the program in test images: prints what it sees, and tries what it should not be
+ * able to do. It is built with several libcs.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,14 @@
 /*
- * nsset_driver.c: nssets that do what the lines on standard input say. Each line is answered by one
- * line, "ok" with what there is to tell, or the error.
+ * nsset_driver.c: makes nssets by commands on standard input, one per line. It answers each with
+ * one line: "ok" and the result, or the error.
  *
  *     adopt NAME NETWORK INTERFACE SUBNET BASE[,BASE]... [ENTRY]...     reserve BASE    begin
  *     take NAME NETWORK N BASES [ENTRY]...      NETWORK: nat, closed or none; BASES: - for any
  *     restrict NAME [ENTRY]...                  remove NAME    free NAME    release BASE
  *
- * A take is answered by: ok INTERFACE SUBNET GATEWAY {BASE ADDRESS USER_FD NET_FD}... with - for
- * what is empty. Lines that begin with "notice" come by themselves. usage: nsset_driver INIT READY.
- * The end of the input ends it.
+ * The answer to take is: ok INTERFACE SUBNET GATEWAY {BASE ADDRESS USER_FD NET_FD}... with - for an
+ * empty value. Lines that begin with "notice" are not answers. usage: nsset_driver INIT READY. The
+ * end of the input ends the driver.
  */
 #include "backend/native/net/nsset.h"
 #include "base/limits_backend.h"

@@ -1,10 +1,11 @@
 /*
- * pull_driver.c: a store of images and a puller that get the images which they are told to.
+ * pull_driver.c: pulls images into an image store.
  *
  *     pull_driver DIR CONFIG REF...
  *
- * DIR is the store, CONFIG the directory of Docker's config.json; the environment's PULL_ENGINE is
- * an engine's socket, PULL_INSECURE a registry without TLS. All are pulled at the same time.
+ * DIR is the store, CONFIG the directory of Docker's config.json. The variable PULL_ENGINE names
+ * the socket of a Docker Engine, PULL_INSECURE a registry without TLS. All images are pulled at the
+ * same time.
  *
  * Lines: "progress REF LAYERS/TOTAL BYTES/TOTAL", "got REF ID LAYER..." with the directories of the
  * layers, the top one first; "failed REF CODE TEXT".

@@ -1,6 +1,6 @@
 /*
- * Control groups of this kernel, of whichever version it has, in namespaces of the test's own
- * (docker_box.py), or in a guest with version 2.
+ * Control groups of this kernel, version 1 or 2, in a box of namespaces (docker_box.py), or in a
+ * guest with version 2.
  */
 #include "backend/native/limits/cgroup_internal.h"
 #include "base/fd.h"

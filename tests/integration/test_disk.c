@@ -1,6 +1,6 @@
 /*
- * Limits on what is written, each way that there is in this directory: AGX_BOX, or /tmp. In
- * namespaces of the test's own (docker_box.py), or in a guest whose disk has project quotas.
+ * Limits on written data, by each method that works in this directory: AGX_BOX, or /tmp. Runs in a
+ * box of namespaces (docker_box.py), or in a guest whose disk has project quotas.
  */
 #include "backend/native/limits/disk.h"
 #include "base/limits.h"

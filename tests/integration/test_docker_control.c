@@ -1,7 +1,7 @@
 /*
- * Commands in a container of a real engine, over the two links that need no right to trace: its
- * attached streams, with our init as PID 1, and the engine's exec API without it. Run by
- * tests/support/docker_box.py with the image of busybox.
+ * Commands in a container of a real Docker Engine, over the two links that need no right to trace:
+ * its attached streams, with our init as PID 1, and the engine's exec API without our init. Run it
+ * with tests/support/docker_box.py and the busybox image.
  */
 #include "backend/docker/engexec.h"
 #include "backend/docker/initlink_attach.h"

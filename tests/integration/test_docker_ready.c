@@ -1,4 +1,4 @@
-/* Networks that are kept ready, on a real engine. Run by tests/support/docker_box.py. */
+/* Networks that are prepared in advance, on a real Docker Engine. Run it with docker_box.py. */
 #include "backend/docker/docker.h"
 #include "tests/support/backend.h"
 #include "tests/support/dockerd.h"

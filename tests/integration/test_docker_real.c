@@ -1,6 +1,6 @@
 /*
- * test_docker_real.c: what backend/docker/api/engine.h and its companions do with a real engine,
- * the one that DOCKER_HOST names. Run by tests/support/docker_box.py.
+ * test_docker_real.c: backend/docker/api/engine.h and related modules with the real Docker Engine
+ * that DOCKER_HOST names. Run it with tests/support/docker_box.py.
  */
 #include "backend/docker/api/events.h"
 #include "backend/docker/api/hijack.h"

@@ -1,4 +1,4 @@
-/* Images of any libc and of none, and their main processes. */
+/* Images with any libc or none, and their main processes. */
 #include "base/fd.h"
 #include "tests/support/paths.h"
 #include "tests/support/sandbox.h"

@@ -1,4 +1,4 @@
-/* agentix-init --nssets: the namespaces that a sandbox is put into. */
+/* agentix-init --nssets: the namespaces of a sandbox. */
 #include "base/fd.h"
 #include "tests/support/nsset.h"
 

@@ -1,4 +1,4 @@
-/* agentix-init --plan: sandboxes without an engine, looked at from inside. */
+/* agentix-init --plan: native sandboxes, examined from inside. */
 #include "tests/support/plan.h"
 
 #include "base/fd.h"

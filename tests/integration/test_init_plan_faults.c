@@ -1,4 +1,4 @@
-/* agentix-init --plan: what cannot be done is told with its stage, and leaves nothing. */
+/* agentix-init --plan: a failure is reported with its stage, and leaves nothing behind. */
 #include "tests/support/plan.h"
 
 #include "base/fd.h"

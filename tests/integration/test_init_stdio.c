@@ -1,6 +1,6 @@
 /*
- * The second way to the daemon: the container's standard input and output, with frames. The test is
- * the daemon and the engine: it holds the other ends of two pipes.
+ * The second link to the daemon: frames over the container's standard input and output. The test
+ * acts as the daemon and the engine: it has the other ends of two pipes.
  */
 #include "codec/initproto_frame.h"
 #include "tests/support/sandbox.h"

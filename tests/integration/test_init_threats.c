@@ -1,4 +1,4 @@
-/* What code in a sandbox may try, and what a host may run out of: docs/design/init.md. */
+/* Attacks by code in a sandbox, and exhausted resources of the host: docs/design/init.md. */
 #include "base/clock.h"
 #include "tests/support/sandbox.h"
 

@@ -1,7 +1,6 @@
 /*
- * Ordinary programs with the powers of a sandbox and no more: its system calls, its capabilities,
- * no_new_privs. Each script does what that program is mostly used for, offline, in a directory of
- * its own.
+ * Ordinary programs with only the powers of a sandbox: its system calls, its capabilities,
+ * no_new_privs. Each script does the common work of its program, offline, in its own directory.
  */
 #include "backend/native/limits/caps.h"
 #include "backend/native/limits/seccomp.h"

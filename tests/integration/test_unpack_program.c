@@ -1,4 +1,4 @@
-/* agentix-unpack: into a directory, and into a sandbox whose commands then look at the files. */
+/* agentix-unpack: into a directory, and into a sandbox whose commands then examine the files. */
 #include "tests/support/paths.h"
 #include "tests/support/plan.h"
 

@@ -1,11 +1,12 @@
 /*
- * wire_echo.c: our reading and writing of protobuf, for a test to hold beside another's.
+ * wire_echo.c: reads and writes protobuf messages, for a test that compares them with another
+ * library.
  *
- *     wire_echo read KIND    a message on stdin is read and written again: "create", "exec", ...
- *     wire_echo write KIND   an answer with something in every field is written
- *     wire_echo json NAME    the message on stdin as JSON
+ *     wire_echo read KIND    reads a message on stdin and writes it again: "create", "exec", ...
+ *     wire_echo write KIND   writes an answer with a value in every field
+ *     wire_echo json NAME    writes the message on stdin as JSON
  *
- * A message that is refused: its error on stderr, exit status 1.
+ * If it refuses a message, it prints the error on stderr and exits with status 1.
  */
 #include "tests/support/wire.h"
 #include "wire/control_request.h"

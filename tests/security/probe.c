@@ -1,4 +1,4 @@
-/* probe.c: finds an attempt by its name and makes it. */
+/* probe.c: finds an attempt by its name and runs it. */
 #include "tests/security/probe.h"
 
 #include <errno.h>

@@ -1,12 +1,11 @@
 /*
  * probe.h: attempts to get out of a sandbox, or to see too much of what is outside.
  *
- *     probe NAME [ARGUMENT]     exit 0: it succeeded; 1: it was refused; 2: there is no such
- * attempt
+ *     probe NAME [ARGUMENT]     exit 0: it succeeded; 1: it was refused; 2: no such attempt
  *
- * Each is written so that it succeeds where nothing guards against it: the test runs it there first
- * (root in throw-away namespaces), and only then in a sandbox. What it changes, it changes inside
- * namespaces that end with the test.
+ * Each attempt succeeds where no guard stops it: the test runs it there first (as root, in
+ * temporary namespaces), and only then in a sandbox. It changes things only inside namespaces that
+ * end with the test.
  */
 #ifndef AGX_TESTS_SECURITY_PROBE_H
 #define AGX_TESTS_SECURITY_PROBE_H

@@ -1,6 +1,6 @@
 /*
- * probe_files.c: ways to files of the host. The argument is the path, on the host, of a file that
- * has a secret in it, unless said otherwise.
+ * probe_files.c: ways to files of the host. Unless a comment says otherwise, the argument is the
+ * path, on the host, of a file with a secret.
  */
 #include "tests/security/probe.h"
 

@@ -1,4 +1,4 @@
-/* probe_hogs.c: those that take all they can get. They never end by themselves. */
+/* probe_hogs.c: attempts to use all resources. They never end by themselves. */
 #include "tests/security/probe.h"
 
 #include <errno.h>

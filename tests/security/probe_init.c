@@ -1,5 +1,5 @@
 /*
- * probe_init.c: ways to the process that everything in the sandbox depends on, and to processes
+ * probe_init.c: ways to PID 1, on which everything in the sandbox depends, and to processes
  * outside. The argument is a process id, "1" for PID 1.
  */
 #include "tests/security/probe.h"

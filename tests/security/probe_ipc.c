@@ -1,6 +1,6 @@
 /*
- * probe_ipc.c: what processes of a machine share without a file system. The argument is the name of
- * a thing that somebody outside made.
+ * probe_ipc.c: objects that processes of a machine share without a file system. The argument is the
+ * name of an object that a process outside has made.
  */
 #include "tests/security/probe.h"
 

@@ -1,4 +1,4 @@
-/* probe_kernel.c: calls and files that reach the kernel of the host. No argument. */
+/* probe_kernel.c: calls and files that reach the host's kernel. No argument. */
 #include "tests/security/probe.h"
 
 #include <errno.h>

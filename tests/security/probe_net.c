@@ -1,4 +1,5 @@
-/* probe_net.c: sockets. The argument is ADDRESS:PORT where somebody answers, unless said otherwise.
+/* probe_net.c: sockets. Unless a comment says otherwise, the argument is the ADDRESS:PORT of a
+ * server.
  */
 #include "tests/security/probe.h"
 

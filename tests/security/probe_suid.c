@@ -1,7 +1,7 @@
 /*
- * probe_suid.c: ways to leave, in a directory that the host sees, a file that gives its power to
- * whoever runs it there. The argument is the directory. The last ones are no attempts: they say
- * whether such calls do what they should where nothing forbids them.
+ * probe_suid.c: ways to leave a file in a directory of the host that gives its power to any user
+ * who runs it there. The argument is the directory. The last ones are not attempts: they show
+ * whether such calls work where nothing forbids them.
  */
 #include "tests/security/probe.h"
 

@@ -1,23 +1,22 @@
 /*
- * unguard.c: stands in for agentix-init and leaves guards out of the plan that the daemon made; all
- * else of it is as it was. So a test sees which guard it is that holds an attempt. There is no
- * switch in the product.
+ * unguard.c: replaces agentix-init and removes guards from the daemon's plan; the rest of the plan
+ * stays as it is. So a test sees which guard stops an attempt. The product has no such switch.
  *
- * Beside it are `real`, the agentix-init that carries out what is left, and `off`: guards to leave
- * out, a word each. `swap`, where it is, names two paths that change places before any of this:
- * what somebody does between a check and its mount.
+ * In its directory are `real`, the agentix-init that carries out the remaining plan, and `off`, the
+ * guards to remove, one word each. If `swap` exists, it names two paths that are exchanged first,
+ * as an attacker could do between a check and its mount.
  *
- *     seccomp capabilities no-new-privs masks read-only     not in the plan
- *     root                      what `root` beside us names, a path of the host, is mounted inside
- *     sys shm                   the host's /sys, /dev/shm is mounted over the sandbox's
- *     suid                      the setuid and setgid bits are set wherever they are asked for
- *     mount-attributes          what is mounted is as it is on the host: to be written, with
- *                               devices and set-user-id programs
+ *     seccomp capabilities no-new-privs masks read-only     removed from the plan
+ *     root                      mounts the host's path that the file `root` names
+ *     sys shm                   mounts the host's /sys, /dev/shm over the sandbox's
+ *     suid                      the setuid and setgid bits can be set everywhere
+ *     mount-attributes          mounts are as on the host: writable, with devices and set-user-id
+ *                               programs
  *     sources                   sources are mounted by their paths, not by their descriptors
- *     user-namespace net-namespace pid-namespace ipc-namespace    not entered, not made
- *     dumpable                  init does not refuse to be traced
- *     descriptors               one more is open, and nobody closes it
- *     environment               init has a variable of the daemon's
+ *     user-namespace net-namespace pid-namespace ipc-namespace    neither made nor entered
+ *     dumpable                  init can be traced
+ *     descriptors               one more descriptor is open and stays open
+ *     environment               init has a variable of the daemon
  */
 #include "codec/initproto_plan.h"
 

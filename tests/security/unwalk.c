@@ -1,8 +1,8 @@
 /*
- * unwalk.c: stands in for backend/files/hostpath.c in an agentixd of the tests: a path is opened as
- * the kernel resolves it, whoever made the symlinks on it, and all files are the same one, so that
- * nothing comes of comparing two. So a test sees that it is the walk, or the comparison, that holds
- * an attempt. There is no switch in the product.
+ * unwalk.c: replaces backend/files/hostpath.c in an agentixd of the tests. It opens a path as the
+ * kernel resolves it, with symlinks of any owner, and reports all files as equal, so that a
+ * comparison finds no difference. So a test sees that the walk, or the comparison, stops an
+ * attempt. The product has no such switch.
  */
 #include "backend/files/hostpath.h"
 

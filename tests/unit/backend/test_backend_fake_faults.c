@@ -1,4 +1,4 @@
-/* Faults between the fake backend and its world, which is a process of its own. */
+/* Faults between the fake backend and its world, which is a separate process. */
 #include "tests/support/fake_stage.h"
 #include "tests/support/paths.h"
 #include "tests/support/random.h"

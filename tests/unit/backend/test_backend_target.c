@@ -1,4 +1,4 @@
-/* Which backend is meant by a choice such as "docker:HOST". */
+/* The backend for a choice such as "docker:HOST". */
 #include "backend/target.h"
 #include "tests/fake/fake.h"
 #include "tests/support/loop.h"

@@ -1,5 +1,4 @@
-/* The disk under a capped log is full, or fails, or the writer dies between any two of its writes.
- */
+/* A capped log on a full or failing disk, or with a writer that dies between any two writes. */
 #include "base/caplog.h"
 #include "tests/support/caplog.h"
 

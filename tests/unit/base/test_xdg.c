@@ -1,4 +1,4 @@
-/* test_xdg.c: where programs find each other and keep their files. */
+/* test_xdg.c: the paths by which programs find each other, and of their files. */
 #include "base/xdg.h"
 #include "tests/support/test.h"
 

@@ -1,4 +1,4 @@
-/* test_cli_show.c: what people see: texts, times, tables, and what becomes the exit status. */
+/* test_cli_show.c: output for people: texts, times, tables, and the exit status. */
 #include "base/macros.h"
 #include "cli/attach.h"
 #include "cli/show.h"

@@ -1,4 +1,4 @@
-/* What a sandbox uses, as people read it. */
+/* Output of a sandbox's resource usage for people. */
 #include "cli/show_usage.h"
 
 #include "tests/support/test.h"

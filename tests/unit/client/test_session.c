@@ -1,6 +1,6 @@
 /*
  * test_session.c: the client's rules against a scripted server, without sockets. Each test ends
- * with the session freed; under ASan what it forgot to free is a finding.
+ * with the session freed; under ASan memory that it did not free is a finding.
  */
 #include "agentix/runtime.h"
 #include "client/session.h"

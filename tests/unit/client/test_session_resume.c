@@ -1,4 +1,4 @@
-/* test_session_resume.c: what becomes of calls when their connection is lost. */
+/* test_session_resume.c: calls whose connection is lost. */
 #include "agentix/runtime.h"
 #include "tests/support/peer.h"
 #include "tests/support/test.h"

@@ -1,6 +1,6 @@
 /*
- * What grpcio sent decodes, and encodes to the same bytes again. The recordings and their form are
- * the work of tests/recordings/make_grpc.py.
+ * Recordings of grpcio decode, and encode to the same bytes again. tests/recordings/make_grpc.py
+ * makes the recordings and describes their form.
  */
 #include "codec/grpc_frame.h"
 #include "codec/grpc_meta.h"

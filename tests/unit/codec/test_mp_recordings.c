@@ -1,6 +1,6 @@
 /*
- * What Python's msgpack sent decodes to what it was, and encodes to the same bytes again. The
- * recordings and their notation are the work of tests/recordings/make_msgpack.py.
+ * Recordings of Python's msgpack decode to the original values, and encode to the same bytes again.
+ * tests/recordings/make_msgpack.py makes the recordings and describes their notation.
  */
 #include "codec/frame.h"
 #include "codec/mp_ext.h"

@@ -1,6 +1,6 @@
 /*
- * What python-socketio sent decodes, means what its application meant, and encodes to the same
- * bytes again. The recordings and their form are the work of tests/recordings/make_sio.py.
+ * Recordings of python-socketio decode to the values of its application, and encode to the same
+ * bytes again. tests/recordings/make_sio.py makes the recordings and describes their form.
  */
 #include "codec/eio_open.h"
 #include "codec/eio_payload.h"

@@ -1,9 +1,10 @@
 /*
  * test_core_model.c: random lives of sandboxes against a backend that fails, dies and forgets.
  *
- * The world is what the backend really has: objects, a main process, processes of execs. It carries
- * out what the rules start, in any order, with any result, and the daemon restarts in between at
- * any moment. After each step the promises of core/sandbox.h and core/exec.h are checked.
+ * The world models the backend's objects: the main process and the processes of execs. It carries
+ * out the operations that the rules start, in any order, with any result, and the daemon restarts
+ * at any moment in between. After each step the test checks the promises of core/sandbox.h and
+ * core/exec.h.
  *
  * AGX_MODEL_SEED repeats a run, AGX_MODEL_STEPS makes it longer.
  */

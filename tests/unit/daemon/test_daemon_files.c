@@ -1,4 +1,4 @@
-/* The daemon's own files: directories, lock, log; and its talk with a service manager. */
+/* The daemon's own files: directories, lock, log; and its messages to a service manager. */
 #include "base/fd.h"
 #include "base/path.h"
 #include "daemon/dirs.h"

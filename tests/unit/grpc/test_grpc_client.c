@@ -1,4 +1,4 @@
-/* The waiting client against the server, which has a thread of its own. */
+/* The blocking client against the server, which runs in its own thread. */
 #include "grpc/client.h"
 #include "grpc/server.h"
 #include "tests/support/test.h"

@@ -1,4 +1,4 @@
-/* What unpacking keeps of a tar, and where it goes; what it refuses is in test_unpack_refusal.c. */
+/* Unpacking of valid tars: what it keeps, and where. test_unpack_refusal.c has refused tars. */
 #include "tests/support/digest.h"
 #include "tests/support/unpack_box.h"
 

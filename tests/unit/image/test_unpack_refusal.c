@@ -1,5 +1,5 @@
-/* What unpacking does with tars that are hostile, too large, or damaged: nothing outside of its
- * directory changes, and it says why. */
+/* Unpacking of tars that are hostile, too large or damaged: nothing outside its directory changes,
+ * and the error gives the reason. */
 #include "tests/support/unpack_box.h"
 
 /* ---- hostile ---- */

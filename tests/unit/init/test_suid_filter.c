@@ -1,4 +1,4 @@
-/* The filter that hears of calls which would set the setuid or setgid bit. */
+/* The filter that reports calls which would set the setuid or setgid bit. */
 #include "init/suid.h"
 
 #include "base/macros.h"

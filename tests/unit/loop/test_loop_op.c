@@ -1,6 +1,6 @@
 /*
- * The operation pattern, shown by an operation with all that one can have: a job, a child process,
- * a second job, and a state that undoes.
+ * The operation pattern, shown by an operation with every feature: a job, a child process, a second
+ * job, and a state that undoes.
  *
  *   PREPARE --ok--> SPAWN --ok--> RECORD --ok--> DONE
  *      |              |             |              ^

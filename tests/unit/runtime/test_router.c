@@ -1,4 +1,4 @@
-/* test_router.c: the rules of the remote call: calls and their ends. */
+/* test_router.c: the rules of the remote call: start and end of calls. */
 #include "tests/support/router_world.h"
 
 TEST(unary_result_goes_to_its_caller_once)

@@ -1,4 +1,4 @@
-/* test_router_flow.c: items, credit, and queues that are full. */
+/* test_router_flow.c: items, credit, and full queues. */
 #include "codec/credit.h"
 #include "tests/support/router_world.h"
 

@@ -1,4 +1,4 @@
-/* test_router_session.c: clients that go away and come back. */
+/* test_router_session.c: clients that disconnect and resume. */
 #include "runtime/router_internal.h"
 #include "tests/support/router_world.h"
 

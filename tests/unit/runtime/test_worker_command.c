@@ -1,4 +1,4 @@
-/* test_worker_command.c: which program the worker is, and what it inherits. */
+/* test_worker_command.c: the choice of the worker's program, and the environment it inherits. */
 #include "runtime/worker_command.h"
 #include "tests/support/test.h"
 

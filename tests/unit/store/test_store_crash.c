@@ -1,5 +1,5 @@
 /*
- * kill -9 in the middle of commits: what was acknowledged is there, and nothing is there by halves.
+ * kill -9 in the middle of commits: every acknowledged batch is stored, and none is stored in part.
  * AGX_SEED repeats a run.
  */
 #include "tests/support/store_dir.h"

@@ -1,4 +1,4 @@
-/* Disks that are full or read-only: small file systems in a mount namespace of this process. */
+/* Full or read-only disks: small file systems in a mount namespace of this process. */
 #include "tests/support/store_dir.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /*
- * Disks that fail and disks that are slow. This program has its own write(), pwrite() and
- * fdatasync(), which LMDB's library finds before libc's; they pass everything on unless a test says
- * otherwise.
+ * Failing disks and slow disks. This program has its own write(), pwrite() and fdatasync(), which
+ * LMDB's library finds before libc's. They call the real functions unless a test makes them fail or
+ * wait.
  */
 #include "tests/support/store_dir.h"
 

@@ -1,5 +1,4 @@
-/* What is particular to the store on disk: its files, and what happens when they are not as left.
- */
+/* The store on disk: its files, and files that were changed while no store was open. */
 #include "tests/support/store_dir.h"
 
 #include "base/fd.h"

@@ -1,4 +1,4 @@
-/* What a sandbox uses, over the wire and as JSON. */
+/* A sandbox's resource usage, over the wire and as JSON. */
 #include "wire/usage_wire.h"
 
 #include "core/sandbox.h"

@@ -1,6 +1,5 @@
-/* The Docker backend against an engine whose every answer the test makes: what it asks for, in
- * which order, and what becomes of answers that nobody wants. Sandboxes that run are in
- * tests/conformance. */
+/* The Docker backend against a scripted engine: its requests, their order, and answers that arrive
+ * too late. tests/conformance has tests with running sandboxes. */
 #include "backend/docker/docker.h"
 
 #include "base/uuid.h"

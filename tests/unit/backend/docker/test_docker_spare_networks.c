@@ -1,4 +1,4 @@
-/* Networks that are kept ready, against an engine whose every answer the test makes. */
+/* Networks that are prepared in advance, against a scripted engine. */
 #include "backend/docker/docker.h"
 #include "backend/docker/spare_networks.h"
 #include "tests/support/backend.h"

@@ -1,4 +1,4 @@
-/* Figures out of an engine's statistics. */
+/* Resource usage from an engine's statistics. */
 #include "backend/docker/resource_usage_json.h"
 #include "base/limits.h"
 #include "tests/support/test.h"

@@ -1,7 +1,7 @@
 /*
- * init_client_suite.h: what holds for the commands of a sandbox over every kind of link to its
- * init, which is a real one and an ordinary process here. Whoever includes it says which kind:
- * test_init_client_boot(), test_init_client_up() and test_init_client_break() are his.
+ * init_client_suite.h: tests of a sandbox's commands that hold for every kind of link to its init,
+ * which is here a real init as an ordinary process. The including program chooses the link: it
+ * defines test_init_client_boot(), test_init_client_up() and test_init_client_break().
  */
 #ifndef AGX_TESTS_INIT_CLIENT_SUITE_H
 #define AGX_TESTS_INIT_CLIENT_SUITE_H

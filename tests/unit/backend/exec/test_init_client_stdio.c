@@ -1,6 +1,7 @@
 /*
- * The commands of a sandbox over its init's standard input and output. The test is the engine: it
- * holds the other ends, hands the bytes to whoever is attached, and drops them while nobody is.
+ * Commands of a sandbox over its init's standard input and output. The test acts as the engine: it
+ * has the other ends, passes the bytes to an attached client, and drops them while none is
+ * attached.
  */
 #include "backend/exec/initstream.h"
 #include "tests/unit/backend/exec/init_client_suite.h"

@@ -1,4 +1,4 @@
-/* test_tools.c: builtin tools: what a sandbox gets of the host's files, and what it does not. */
+/* test_tools.c: builtin tools: the files of the host that a sandbox gets, and those it does not. */
 #include "backend/files/tools.h"
 #include "base/path.h"
 #include "core/tool.h"

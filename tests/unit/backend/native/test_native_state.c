@@ -1,4 +1,4 @@
-/* What the native backend keeps on disk of a sandbox: the record, its files, its processes. */
+/* The state of a sandbox on the native backend's disk: its record, its files, its processes. */
 #include "backend/native/boxdirs.h"
 #include "base/fd.h"
 #include "base/path.h"

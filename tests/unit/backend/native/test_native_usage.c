@@ -1,4 +1,4 @@
-/* What a native sandbox uses: links out of text, and the size of a tree that somebody else made. */
+/* Resource usage of a native sandbox: parses the figures of links, and sizes an untrusted tree. */
 #include "backend/native/limits/treesize.h"
 #include "backend/native/resource_usage.h"
 #include "base/clock.h"

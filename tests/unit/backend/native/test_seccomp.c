@@ -1,6 +1,6 @@
 /*
- * The filter is asked what it would say of a call (tests/support/bpf.h); nothing happens. Then the
- * kernel takes it.
+ * Asks the filter for its answer to each call (tests/support/bpf.h), without making the call. Then
+ * loads the filter into the kernel.
  */
 #include "backend/native/limits/seccomp.h"
 

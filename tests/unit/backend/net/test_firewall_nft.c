@@ -1,4 +1,4 @@
-/* Commands to libnftables, which is a script of ours here: its functions are this program's. */
+/* Commands to libnftables; this program defines its functions, which are scripted. */
 #include "backend/net/firewall_nft.h"
 
 #include "backend/net/firewall_docker_user.h"

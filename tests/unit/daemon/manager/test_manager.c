@@ -1,4 +1,4 @@
-/* test_manager.c: requests, their answers and what is stored of them. */
+/* test_manager.c: requests, their answers and their records in the store. */
 #include "tests/support/manager.h"
 
 #include <semaphore.h>

@@ -1,4 +1,4 @@
-/* test_manager_exec.c: commands: their life, their ids, their logs. */
+/* test_manager_exec.c: commands: their states, their ids, their logs. */
 #include "tests/support/manager.h"
 
 #include "base/path.h"

@@ -1,4 +1,4 @@
-/* test_manager_feed.c: readers of events: from the beginning, live, slow, of all, to the end. */
+/* test_manager_feed.c: readers of events: from the first event, live, slow, of all sandboxes. */
 #include "tests/support/manager.h"
 
 #include "wire/view.h"

@@ -1,7 +1,7 @@
 /*
- * test_manager_model.c: random requests, reports, deaths, disks that fail and daemons that die, on
- * a few sandboxes at once; after each restart and at the end everything must add up. The seed is
- * printed; AGX_MANAGER_SEED sets it, AGX_MANAGER_STEPS how long it goes on.
+ * test_manager_model.c: random requests, reports, deaths, failing disks and dying daemons, on a few
+ * sandboxes at once; after each restart and at the end the state must be consistent. The test
+ * prints its seed. AGX_MANAGER_SEED sets the seed, AGX_MANAGER_STEPS the number of steps.
  */
 #include "tests/support/manager.h"
 

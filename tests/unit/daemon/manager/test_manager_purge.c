@@ -1,4 +1,5 @@
-/* What is left of purged sandboxes leaves the store page by page, whatever comes between. */
+/* Records of purged sandboxes are removed from the store page by page, with any other work
+ * between. */
 #include "base/limits.h"
 #include "tests/support/manager.h"
 #include "tests/support/store.h"

@@ -1,4 +1,4 @@
-/* test_manager_restart.c: the daemon ends in the middle of everything, and starts again. */
+/* test_manager_restart.c: the daemon ends in the middle of operations, and starts again. */
 #include "tests/support/manager.h"
 
 #include "store/store_batch.h"

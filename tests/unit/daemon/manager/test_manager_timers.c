@@ -1,4 +1,4 @@
-/* test_manager_timers.c: idle stop, clean-up, and what a sandbox may be given of the host. */
+/* test_manager_timers.c: idle stop, clean-up, and the files of the host that a sandbox may get. */
 #include "backend/files/sources.h"
 #include "tests/support/manager.h"
 

@@ -1,4 +1,4 @@
-/* test_manager_usage_query.c: what a sandbox uses, asked for by way of the manager. */
+/* test_manager_usage_query.c: queries of resource usage through the manager. */
 #include "daemon/manager/usage_query.h"
 
 #include "tests/support/manager.h"

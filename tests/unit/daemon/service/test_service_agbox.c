@@ -1,4 +1,4 @@
-/* Requests of agbox.v1.SandboxService: what is answered, with which code, message and reason. */
+/* Requests of agbox.v1.SandboxService: their answers, with code, message and reason. */
 #include "tests/support/service.h"
 
 #include "wire/sandbox_request.h"

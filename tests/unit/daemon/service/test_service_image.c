@@ -1,4 +1,4 @@
-/* agentix.v1.ImageService, on a store of images in a directory of the test. */
+/* agentix.v1.ImageService, on an image store in a directory of the test. */
 #include "tests/support/service.h"
 
 #include "base/path.h"

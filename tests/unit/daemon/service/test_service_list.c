@@ -1,4 +1,4 @@
-/* Lists, whole and in pages, and deletes of many. */
+/* Lists, whole and in pages, and deletes of many sandboxes. */
 #include "tests/support/service.h"
 
 #include "wire/control_request.h"

@@ -1,4 +1,4 @@
-/* The services on the true manager, with a store in memory and a scripted backend. */
+/* The services on the real manager, with a store in memory and a scripted backend. */
 #include "tests/support/manager.h"
 #include "tests/support/service.h"
 

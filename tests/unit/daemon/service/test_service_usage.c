@@ -1,4 +1,4 @@
-/* agentix.v1's GetSandbox: a sandbox, and what it uses. */
+/* agentix.v1's GetSandbox: a sandbox and its resource usage. */
 #include "tests/support/service.h"
 
 #include "wire/sandbox_request.h"

@@ -1,4 +1,4 @@
-/* Event streams: of one sandbox, and of all. */
+/* Event streams of one sandbox and of all sandboxes. */
 #include "tests/support/service.h"
 
 #include "base/clock.h"
