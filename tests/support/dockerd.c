@@ -17,7 +17,7 @@ static int connect_engine(void)
 
     ASSERT_TRUE(fd >= 0);
     if (!getenv("AGX_DOCKER_BOX"))
-        SKIP("no engine of its own: run it by tests/support/docker_box.py");
+        SKIP("no Docker Engine of its own: run it with tests/support/docker_box.py");
     ASSERT_INT(0, connect(fd, (struct sockaddr *)&endpoint, sizeof(endpoint)));
     return fd;
 }

@@ -113,7 +113,7 @@ void test_init_open(struct test_init *t, const char *const *args)
     const struct test_init_params params = { .args = args };
 
     if (geteuid() != 0)
-        SKIP("needs root: init lets nobody else have its channel");
+        SKIP("needs root: init gives its channel only to root");
     test_init_start(t, &params);
     test_init_connect(t);
     ASSERT_FALSE(t->lost);

@@ -9,7 +9,7 @@
 void test_init_client_boot(struct test_init_client *t, const struct test_init_params *params)
 {
     if (geteuid() != 0)
-        SKIP("needs root: init lets nobody else have its channel");
+        SKIP("needs root: init gives its channel only to root");
     test_init_client_boot_init(t, params);
 }
 

@@ -145,7 +145,7 @@ TEST(signals_that_init_was_given_as_ignored_are_not_so_for_commands)
     struct test_init t;
 
     if (geteuid() != 0)
-        SKIP("needs root: init lets nobody else have its channel");
+        SKIP("needs root: init gives its channel only to root");
     test_init_start(&t, &params);
     test_init_connect(&t);
     test_init_run(&t, "one", "grep", "SigIgn", "/proc/self/status");
@@ -537,7 +537,7 @@ TEST(last_words_of_an_init_that_ends_with_something_unread_are_heard)
     int pair[2];
 
     if (geteuid() != 0)
-        SKIP("needs root: init lets nobody else have its channel");
+        SKIP("needs root: init gives its channel only to root");
     for (size_t i = 0; i < AGX_INIT_FDS_MAX; i++)
         t.log_fds[i] = -1;
     t.loop = test_loop_open();

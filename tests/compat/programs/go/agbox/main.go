@@ -1,7 +1,7 @@
 // usage: agbox SOCKET COMMAND ARGUMENT...: makes the calls of the agbox command, in its order.
 //
-//	create ID | stop ID | resume ID | delete ID     and waits: what an event says of the sandbox decides
-//	run ID COMMAND...                               ends with the command's exit code; SIGINT and SIGTERM cancel it
+//	create ID | stop ID | resume ID | delete ID     and waits until an event reports the wanted state
+//	run ID COMMAND...                               exits with the command's exit code; SIGINT and SIGTERM cancel it
 package main
 
 import (
@@ -25,7 +25,7 @@ func check(step string, err error) {
 	}
 }
 
-// await looks once, then goes by sandbox_state of the events alone.
+// await queries the state once, and then uses only sandbox_state of the events.
 func await(c *conn.Client, id string, target pb.SandboxState) {
 	got, err := c.GetSandbox(background, &pb.GetSandboxRequest{SandboxId: id})
 	check("get", err)
@@ -46,7 +46,7 @@ func await(c *conn.Client, id string, target pb.SandboxState) {
 	conn.Print("state", target.String())
 }
 
-// exitCode is that of `agbox exec run` for a command that has ended.
+// exitCode is the exit code of `agbox exec run` for a command that has ended.
 func exitCode(e *pb.ExecStatus) int {
 	switch {
 	case e.State == pb.ExecState_EXEC_STATE_FINISHED:
@@ -58,7 +58,7 @@ func exitCode(e *pb.ExecStatus) int {
 	}
 }
 
-// follow is the wait of `exec run`: any event is a reason to look at the command again.
+// follow waits as `exec run` does: it queries the command again after every event.
 func follow(ctx context.Context, c *conn.Client, id string) (*pb.ExecStatus, error) {
 	got, err := c.GetExec(background, &pb.GetExecRequest{ExecId: id})
 	if err != nil || got.Exec.State != pb.ExecState_EXEC_STATE_RUNNING {
@@ -76,8 +76,8 @@ func follow(ctx context.Context, c *conn.Client, id string) (*pb.ExecStatus, err
 	return current, err
 }
 
-// interrupted asks for the end of the command; the code is that of the signal, or the command's own
-// where it had ended before.
+// interrupted cancels the command. It returns the signal's exit code, or the command's own if it had
+// already ended.
 func interrupted(c *conn.Client, id string, number syscall.Signal) int {
 	_, err := c.CancelExec(background, &pb.CancelExecRequest{ExecId: id})
 	if err != nil && conn.RefusalOf(err).Reason == "EXEC_ALREADY_TERMINAL" {

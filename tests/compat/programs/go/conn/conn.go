@@ -1,5 +1,5 @@
-// Package conn has what the Go SDK of agents-sandbox and its agbox command share: how they reach the
-// daemon, how long they wait for an answer, and what they take from an error.
+// Package conn is shared by the programs that act as the Go SDK of agents-sandbox and as its agbox
+// command: it connects to the daemon, sets timeouts, and parses errors as these clients do.
 package conn
 
 import (
@@ -19,7 +19,7 @@ import (
 	pb "agentix.dev/api/agboxv1"
 )
 
-// Timeout is what a unary call gets whose context has no deadline.
+// Timeout is the deadline of a unary call whose context has none.
 const Timeout = 60 * time.Second
 
 // Client is one channel.
@@ -29,8 +29,8 @@ type Client struct {
 	conn   *grpc.ClientConn
 }
 
-// Dial opens a channel the way these clients do: the name is no address, a dialer of its own connects,
-// and the authority on the wire is "agents-sandbox".
+// Dial opens a channel as these clients do: the name is not an address, a custom dialer connects, and
+// the authority on the wire is "agents-sandbox".
 func Dial(socket string) (*Client, error) {
 	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -45,7 +45,7 @@ func Dial(socket string) (*Client, error) {
 	return &Client{pb.NewSandboxServiceClient(conn), socket, conn}, nil
 }
 
-// Close ends the channel and whatever runs on it.
+// Close ends the channel and all calls on it.
 func (c *Client) Close() { _ = c.conn.Close() }
 
 func withTimeout(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
@@ -58,8 +58,8 @@ func withTimeout(ctx context.Context, method string, req, reply any, cc *grpc.Cl
 	return invoke(ctx, method, req, reply, cc, opts...)
 }
 
-// Follow subscribes on a channel of its own, gives each event to visit until that says that it has
-// seen enough, and closes the channel.
+// Follow subscribes on a new channel, passes each event to visit until visit reports that it is done,
+// and closes the channel.
 func (c *Client) Follow(ctx context.Context, sandbox string, from uint64,
 	visit func(*pb.SandboxEvent) (bool, error)) error {
 	own, err := Dial(c.Socket)
@@ -86,7 +86,7 @@ func (c *Client) Follow(ctx context.Context, sandbox string, from uint64,
 	}
 }
 
-// Refusal is what these clients take from an error: the code, the text, and the first ErrorInfo.
+// Refusal has the parts of an error that these clients use: code, text and first ErrorInfo.
 type Refusal struct {
 	Code     string            `json:"code"`
 	Message  string            `json:"message"`
@@ -95,7 +95,7 @@ type Refusal struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// RefusalOf reads an error of a call.
+// RefusalOf parses the error of a call.
 func RefusalOf(err error) Refusal {
 	s := status.Convert(err)
 	r := Refusal{Code: s.Code().String(), Message: s.Message()}
@@ -110,7 +110,7 @@ func RefusalOf(err error) Refusal {
 
 var printing sync.Mutex
 
-// Print writes one line of JSON: what happened, for the test that started the program.
+// Print writes one line of JSON, a step's result, for the test that started the program.
 func Print(step string, value any) {
 	printing.Lock()
 	defer printing.Unlock()
@@ -121,7 +121,7 @@ func Print(step string, value any) {
 	fmt.Println(string(line))
 }
 
-// Fail ends the program.
+// Fail ends the program with an error.
 func Fail(step string, err error) {
 	fmt.Fprintf(os.Stderr, "%s: %v\n", step, err)
 	os.Exit(1)

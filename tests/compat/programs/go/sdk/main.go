@@ -1,8 +1,8 @@
-// usage: sdk SOCKET SCENARIO: does what the Go SDK of agents-sandbox does and prints each step.
+// usage: sdk SOCKET SCENARIO: makes the calls of agents-sandbox's Go SDK and prints each step.
 //
 //	life    a sandbox from create to delete, with commands in it
-//	errors  one call for each reason that the daemon gives
-//	labels  three sandboxes, deleted by a label, and waited for side by side
+//	errors  one call for each reason of a refusal
+//	labels  three sandboxes, deleted by a label, with parallel waits
 package main
 
 import (
@@ -22,7 +22,8 @@ import (
 
 var background = context.Background()
 
-// await is the SDK's wait: look, then listen from there, and look again at each event.
+// await waits as the SDK does: it queries the state, subscribes from there, and queries again at each
+// event.
 func await(c *conn.Client, baseline *pb.SandboxHandle, target pb.SandboxState) (*pb.SandboxHandle, error) {
 	id, current := baseline.SandboxId, baseline
 	if current.State == target {
@@ -122,7 +123,7 @@ func cancel(c *conn.Client, sandbox string) {
 	conn.Print("again", conn.RefusalOf(err).Reason)
 }
 
-// settle calls, looks and waits: the shape of stop, resume and delete.
+// settle makes the call, queries and waits, as stop, resume and delete do.
 func settle(c *conn.Client, step, id string, target pb.SandboxState,
 	call func(context.Context, string) error) {
 	check(step, call(background, id))
