@@ -6,7 +6,7 @@
 #include "grpc/reflection.h"
 
 #include "grpc/server.h"
-#include "wire/descriptor.h"
+#include "wire/descriptor_index.h"
 #include "wire/reflection_wire.h"
 
 #include "base/banned.h"

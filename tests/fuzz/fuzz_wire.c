@@ -5,7 +5,7 @@
  */
 #include "base/utf8.h"
 #include "tests/support/fuzz.h"
-#include "wire/descriptor.h"
+#include "wire/descriptor_index.h"
 #include "wire/health_wire.h"
 #include "wire/reflection_wire.h"
 

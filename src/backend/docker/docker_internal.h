@@ -8,10 +8,10 @@
  *     inventory.c          what the engine has of a sandbox, or of all
  *     op_up.c              create, resume, revive: from what is there to a sandbox that runs
  *     up_make.c            ... the part of create that makes it, and its undoing
- *     up_egress.c          ... the names in its egress list
- *     up_containers.c      ... its containers, in messages
+ *     up_egress_names.c    ... the names in its egress list
+ *     up_fail.c            ... its errors, with the container that they are about
  *     up_copy.c            ... what is copied into it
- *     up_network.c         ... the part of resume for a network that is gone
+ *     up_rejoin.c          ... the part of resume for a network that is gone
  *     post_start.c         ... and post-start commands, which run on their own
  *     post_start_record.c  ... also after a restart
  *     op_stop.c            stop, halt

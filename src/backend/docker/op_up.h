@@ -1,4 +1,4 @@
-/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and up_make.c. */
+/* op_up.h: the operation that brings a sandbox up; shared by op_up.c and its states, up_*.c. */
 #ifndef AGX_BACKEND_DOCKER_OP_UP_H
 #define AGX_BACKEND_DOCKER_OP_UP_H
 
@@ -90,7 +90,7 @@ void agx_docker_part_fail(struct agx_docker_up *up, size_t part, struct agx_erro
 /* The network exists; it is added to the firewall before anything starts. */
 void agx_docker_up_firewall(struct agx_docker_up *up);
 
-/* up_egress.c */
+/* up_egress_names.c */
 int agx_docker_up_enter_names(struct agx_op *op, struct agx_error **err);
 void agx_docker_up_cancel_names(struct agx_docker_up *up);
 
@@ -99,8 +99,6 @@ int agx_docker_up_enter_clean(struct agx_op *op, struct agx_error **err);
 int agx_docker_up_enter_make(struct agx_op *op, struct agx_error **err);
 /* Begins to remove what was made; the state waits for it. */
 void agx_docker_up_unmake(struct agx_docker_up *up);
-/* up_network.c */
-int agx_docker_up_enter_rejoin(struct agx_op *op, struct agx_error **err);
 /* Begins to make the network, which is then added to the firewall. */
 void agx_docker_up_make_network(struct agx_docker_up *up);
 /*
@@ -113,6 +111,9 @@ bool agx_docker_up_again(struct agx_docker_up *up, struct agx_error **error);
 /* There are two networks of its name, of which at most one is in use. True: the error, which is
  * then taken, means that, and FIREWALL follows again when only one is left. */
 bool agx_docker_up_part_dup_networks(struct agx_docker_up *up, struct agx_error **error);
+/* up_rejoin.c */
+int agx_docker_up_enter_rejoin(struct agx_op *op, struct agx_error **err);
+
 /* up_tool_files.c: a state's: uploads the files of builtin tools into the new primary. */
 int agx_docker_up_give_files(struct agx_docker_up *up, struct agx_error **err) AGX_MUST_CHECK;
 /* File mode bits in Go's encoding, which the engine uses. */

@@ -28,7 +28,7 @@ static void look_at_all(struct agx_manager *e);
 
 static bool is_unsettled(const struct agx_unit *u)
 {
-    return u->change || !agx_list_is_empty(&u->queue) || u->operation ||
+    return u->commit || !agx_list_is_empty(&u->queue) || u->operation ||
            u->sandbox.life.running != AGX_DO_NONE;
 }
 

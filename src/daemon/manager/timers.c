@@ -31,7 +31,7 @@ static void on_due(struct agx_alarm *a)
     const struct agx_manager_config *c = &u->manager->config;
     const struct agx_stamp now = agx_manager_now(u->manager);
 
-    if (u->change || !agx_list_is_empty(&u->queue)) {
+    if (u->commit || !agx_list_is_empty(&u->queue)) {
         return; /* set again after the commit */
     }
     if (agx_sandbox_idle_left_ns(&u->sandbox, c->idle_ttl_ns, &now) == 0) {

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "daemon/manager/accept.h"
-#include "daemon/manager/change.h"
+#include "daemon/manager/unit_commit.h"
 #include "daemon/manager/drive.h"
 #include "daemon/manager/manager_internal.h"
 #include "daemon/manager/monitor.h"
@@ -166,7 +166,7 @@ void agx_unit_free(struct agx_unit *u)
     if (!u)
         return;
     e = u->manager;
-    assert(!u->change);
+    assert(!u->commit);
     agx_list_remove(&u->dirty);
     agx_drive_abandon(u);
     agx_monitor_abandon(u);
@@ -219,22 +219,23 @@ void agx_unit_mark_dirty(struct agx_unit *u)
 
 /* ---- steps ---- */
 
-static int step_exec(struct agx_change *c, struct agx_exec_unit *x, const struct agx_exec_input *in,
-                     enum agx_reason *ret_reason, struct agx_error **err)
+static int step_exec(struct agx_unit_commit *c, struct agx_exec_unit *x,
+                     const struct agx_exec_input *in, enum agx_reason *ret_reason,
+                     struct agx_error **err)
 {
     struct agx_exec_output out;
     int r;
 
-    agx_change_touch(c, x);
+    agx_unit_commit_touch(c, x);
     r = agx_exec_step(&x->exec, &c->unit->sandbox, in, &out, err);
     *ret_reason = out.reason;
     if (r == 0)
-        agx_change_take_exec(c, x, &out);
+        agx_unit_commit_take_exec(c, x, &out);
     return r;
 }
 
 /* This input ends all processes: the execs end before it, each with an event. */
-static int end_execs(struct agx_change *c, const struct agx_sandbox_input *why,
+static int end_execs(struct agx_unit_commit *c, const struct agx_sandbox_input *why,
                      struct agx_error **err)
 {
     const bool died = why->on == AGX_ON_DIED;
@@ -255,7 +256,7 @@ static int end_execs(struct agx_change *c, const struct agx_sandbox_input *why,
     return 0;
 }
 
-static int step_sandbox(struct agx_change *c, struct agx_input *in)
+static int step_sandbox(struct agx_unit_commit *c, struct agx_input *in)
 {
     const struct agx_sandbox_input input = { .on = in->on,
                                              .now = c->now,
@@ -273,7 +274,7 @@ static int step_sandbox(struct agx_change *c, struct agx_input *in)
     r = agx_sandbox_step(&c->unit->sandbox, &input, &out, &in->error);
     in->reason = out.reason;
     if (r == 0)
-        agx_change_take(c, &out);
+        agx_unit_commit_take(c, &out);
     return r;
 }
 
@@ -285,7 +286,7 @@ static int unit_refuse(struct agx_input *in, enum agx_reason reason, const char 
 
 /* The checks of a new exec, in the order that clients rely on. 1: another create holds its id and
  * has to be settled first. */
-static int check_exec(struct agx_change *c, struct agx_input *in)
+static int check_exec(struct agx_unit_commit *c, struct agx_input *in)
 {
     struct agx_manager *e = c->unit->manager;
     struct agx_exec_unit *x = in->exec, *other;
@@ -314,7 +315,7 @@ static int check_exec(struct agx_change *c, struct agx_input *in)
 }
 
 /* 1: the input waits in another queue. */
-static int step_exec_create(struct agx_change *c, struct agx_input *in)
+static int step_exec_create(struct agx_unit_commit *c, struct agx_input *in)
 {
     const struct agx_exec_input create = { .on = AGX_EXEC_ON_CREATE, .now = c->now };
     int r = check_exec(c, in);
@@ -333,7 +334,7 @@ static int step_exec_create(struct agx_change *c, struct agx_input *in)
     return r;
 }
 
-static int unit_step(struct agx_change *c, struct agx_input *in)
+static int unit_step(struct agx_unit_commit *c, struct agx_input *in)
 {
     const struct agx_exec_input exec_input = { .on = in->exec_on,
                                                .now = c->now,
@@ -392,13 +393,13 @@ static void refuse_queue(struct agx_unit *u, struct agx_error *error)
 void agx_unit_pump(struct agx_unit *u)
 {
     struct agx_error *error = NULL;
-    struct agx_change *c = NULL;
+    struct agx_unit_commit *c = NULL;
     struct agx_input *in;
 
-    if (u->change || agx_list_is_empty(&u->queue))
+    if (u->commit || agx_list_is_empty(&u->queue))
         return;
     agx_alarms_clear(&u->manager->alarms, &u->retry);
-    if (agx_change_begin(u, &c, &error) < 0) {
+    if (agx_unit_commit_begin(u, &c, &error) < 0) {
         refuse_queue(u, error);
         return;
     }
@@ -416,5 +417,5 @@ void agx_unit_pump(struct agx_unit *u)
         }
         agx_list_push_back(&c->inputs, &in->node);
     }
-    agx_change_end(c);
+    agx_unit_commit_end(c);
 }

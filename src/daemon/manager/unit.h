@@ -3,7 +3,7 @@
  * core/ one after the other, and stored before anybody learns of them.
  *
  * Invariants:
- *  (1) at most one commit of a unit is in flight (`change`); new inputs wait in `queue`.
+ *  (1) at most one commit of a unit is in flight (`commit`); new inputs wait in `queue`.
  *  (2) readers see `committed` until the commit is done: never state that a crash would undo.
  *  (3) a request is answered after the commit, also when it is refused. Other inputs (reports,
  *      timers) are never lost: when the commit fails they are queued again, in order.
@@ -73,7 +73,7 @@ struct agx_unit {
     bool born, counted;
     struct agx_list_node dirty;      /* among those with something to do */
     struct agx_list queue;           /* of struct agx_input */
-    struct agx_change *change;       /* the commit under way */
+    struct agx_unit_commit *commit;  /* the commit under way */
     unsigned failures;               /* commits in a row */
     struct agx_list execs;           /* of struct agx_exec_unit */
     struct agx_operation *operation; /* at the backend */

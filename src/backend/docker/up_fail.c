@@ -1,4 +1,4 @@
-/* up_containers.c: the containers of a sandbox that is brought up, in messages. */
+/* up_fail.c: errors of a create or resume, with the container that they are about. */
 #include "backend/docker/op_up.h"
 
 #include <inttypes.h>

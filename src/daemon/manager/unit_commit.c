@@ -1,11 +1,11 @@
 /*
- * change.c: one batch: filled, committed, and then either published and acted upon, or undone.
+ * unit_commit.c: one batch: filled, committed, and then either published and acted upon, or undone.
  *
  *     begin --> steps --> end --+-- nothing to store ------------+--> settle
  *                               +-- commit --+-- stored ---------+
  *                                            +-- not stored --> undo, refuse, queue again
  */
-#include "daemon/manager/change.h"
+#include "daemon/manager/unit_commit.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -20,10 +20,10 @@
 
 #include "base/banned.h"
 
-int agx_change_begin(struct agx_unit *u, struct agx_change **ret, struct agx_error **err)
+int agx_unit_commit_begin(struct agx_unit *u, struct agx_unit_commit **ret, struct agx_error **err)
 {
     struct agx_life life;
-    struct agx_change *c;
+    struct agx_unit_commit *c;
     int r = agx_life_copy(&life, &u->sandbox.life, err);
 
     if (r < 0)
@@ -31,14 +31,14 @@ int agx_change_begin(struct agx_unit *u, struct agx_change **ret, struct agx_err
     u->committed = agx_new(struct agx_sandbox);
     *u->committed = u->sandbox;
     u->committed->life = life;
-    c = u->change = agx_new(struct agx_change);
+    c = u->commit = agx_new(struct agx_unit_commit);
     c->unit = u;
     c->now = agx_manager_now(u->manager);
     *ret = c;
     return 0;
 }
 
-static void change_free(struct agx_change *c)
+static void unit_commit_free(struct agx_unit_commit *c)
 {
     for (size_t i = 0; i < c->events_len; i++)
         agx_event_done(&c->events[i].event);
@@ -47,18 +47,18 @@ static void change_free(struct agx_change *c)
     free(c);
 }
 
-static void add_event(struct agx_change *c, struct agx_event *take_event)
+static void add_event(struct agx_unit_commit *c, struct agx_event *take_event)
 {
-    struct agx_change_event *more =
-        reallocarray(c->events, c->events_len + 1, sizeof(struct agx_change_event));
+    struct agx_unit_commit_event *more =
+        reallocarray(c->events, c->events_len + 1, sizeof(struct agx_unit_commit_event));
 
     if (!more)
         abort();
     c->events = more;
-    c->events[c->events_len++] = (struct agx_change_event){ .event = *take_event };
+    c->events[c->events_len++] = (struct agx_unit_commit_event){ .event = *take_event };
 }
 
-void agx_change_take(struct agx_change *c, struct agx_sandbox_output *out)
+void agx_unit_commit_take(struct agx_unit_commit *c, struct agx_sandbox_output *out)
 {
     c->changed |= out->changed;
     c->purge |= out->purge;
@@ -71,7 +71,7 @@ void agx_change_take(struct agx_change *c, struct agx_sandbox_output *out)
     c->cancel |= out->cancel;
 }
 
-void agx_change_touch(struct agx_change *c, struct agx_exec_unit *x)
+void agx_unit_commit_touch(struct agx_unit_commit *c, struct agx_exec_unit *x)
 {
     (void)c;
     if (x->touched)
@@ -80,8 +80,8 @@ void agx_change_touch(struct agx_change *c, struct agx_exec_unit *x)
     x->committed = x->exec;
 }
 
-void agx_change_take_exec(struct agx_change *c, struct agx_exec_unit *x,
-                          struct agx_exec_output *out)
+void agx_unit_commit_take_exec(struct agx_unit_commit *c, struct agx_exec_unit *x,
+                               struct agx_exec_output *out)
 {
     c->changed |= out->changed;
     x->changed |= out->changed;
@@ -120,14 +120,14 @@ static void note_phase(struct agx_unit *u)
 }
 
 /* Readers see the change from here on. */
-static void change_show(struct agx_change *c)
+static void unit_commit_show(struct agx_unit_commit *c)
 {
     struct agx_unit *u = c->unit;
     struct agx_manager *e = u->manager;
 
     note_phase(u);
     drop_committed(u);
-    u->change = NULL;
+    u->commit = NULL;
     u->failures = 0;
     if (c->changed)
         u->touched = e->looks;
@@ -149,7 +149,7 @@ static void change_show(struct agx_change *c)
         e->position = c->events[c->events_len - 1].position;
 }
 
-static void change_answer(struct agx_unit *u, struct agx_input *in)
+static void unit_commit_answer(struct agx_unit *u, struct agx_input *in)
 {
     struct agx_answer a = { .error = AGX_TAKE_PTR(in->error), .reason = in->reason };
     char out[AGX_LOG_PATH_SIZE], err[AGX_LOG_PATH_SIZE];
@@ -169,7 +169,7 @@ static void change_answer(struct agx_unit *u, struct agx_input *in)
     in->answer(in->user, &a);
 }
 
-static void change_act(struct agx_unit *u, enum agx_do start, bool cancel)
+static void unit_commit_act(struct agx_unit *u, enum agx_do start, bool cancel)
 {
     if (start != AGX_DO_NONE && cancel) /* cancelled before it began */
         agx_unit_report(u, &(struct agx_sandbox_input){ .on = AGX_ON_FAILED, .op = start });
@@ -202,17 +202,17 @@ static void act_on_execs(struct agx_unit *u)
     }
 }
 
-static void change_settle(struct agx_change *c)
+static void unit_commit_settle(struct agx_unit_commit *c)
 {
     struct agx_unit *u = c->unit;
     struct agx_manager *e = u->manager;
 
-    change_show(c);
+    unit_commit_show(c);
     AGX_LIST_FOR_EACH (struct agx_input, in, &c->inputs, node)
         if (in->answer)
-            change_answer(u, in);
+            unit_commit_answer(u, in);
     if (!e->closing) {
-        change_act(u, c->start, c->cancel);
+        unit_commit_act(u, c->start, c->cancel);
         act_on_execs(u);
     }
     if (c->purge) {
@@ -224,7 +224,7 @@ static void change_settle(struct agx_change *c)
         if (!agx_list_is_empty(&u->queue) && !agx_heap_has(&u->retry.node))
             agx_unit_mark_dirty(u);
     }
-    change_free(c);
+    unit_commit_free(c);
 }
 
 /* ---- after a failed commit ---- */
@@ -235,7 +235,7 @@ static void undo(struct agx_unit *u)
     u->sandbox.life = u->committed->life;
     free(u->committed);
     u->committed = NULL;
-    u->change = NULL;
+    u->commit = NULL;
     AGX_LIST_FOR_EACH (struct agx_exec_unit, x, &u->execs, node) {
         if (!x->touched)
             continue;
@@ -250,7 +250,7 @@ static void undo(struct agx_unit *u)
 }
 
 /* Answers the requests and puts all other inputs back at the head of the queue. */
-static void sort_out(struct agx_change *c, const struct agx_error *error)
+static void sort_out(struct agx_unit_commit *c, const struct agx_error *error)
 {
     struct agx_unit *u = c->unit;
     struct agx_list back = { 0 };
@@ -284,7 +284,7 @@ static bool has_request(const struct agx_unit *u)
 }
 
 /* Takes the error. */
-static void change_fail(struct agx_change *c, struct agx_error *error)
+static void unit_commit_fail(struct agx_unit_commit *c, struct agx_error *error)
 {
     struct agx_unit *u = c->unit;
     struct agx_manager *e = u->manager;
@@ -296,7 +296,7 @@ static void change_fail(struct agx_change *c, struct agx_error *error)
     undo(u);
     sort_out(c, error);
     agx_error_free(error);
-    change_free(c);
+    unit_commit_free(c);
     if (e->closing)
         return;
     if (!u->born) {
@@ -314,23 +314,23 @@ static void change_fail(struct agx_change *c, struct agx_error *error)
 
 static void on_stored(void *user, struct agx_error *error)
 {
-    struct agx_change *c = user;
+    struct agx_unit_commit *c = user;
     struct agx_manager *e = c->unit->manager;
 
     e->commits--;
     if (error) {
-        change_fail(c, error);
+        unit_commit_fail(c, error);
     } else {
         if (e->failing)
             AGX_LOG(AGX_LOG_INFO, "store.recovered");
         e->failing = false;
-        change_settle(c);
+        unit_commit_settle(c);
     }
     if (e->closing)
         agx_manager_close_on(e);
 }
 
-static void change_fill(struct agx_change *c, struct agx_store_batch *b)
+static void unit_commit_fill(struct agx_unit_commit *c, struct agx_store_batch *b)
 {
     struct agx_unit *u = c->unit;
     struct agx_manager *e = u->manager;
@@ -359,7 +359,7 @@ static void change_fill(struct agx_change *c, struct agx_store_batch *b)
     }
 }
 
-void agx_change_end(struct agx_change *c)
+void agx_unit_commit_end(struct agx_unit_commit *c)
 {
     _cleanup_(agx_store_batch_freep) struct agx_store_batch *b = NULL;
     struct agx_manager *e = c->unit->manager;
@@ -367,14 +367,14 @@ void agx_change_end(struct agx_change *c)
     int r;
 
     if (!c->changed) {
-        change_settle(c);
+        unit_commit_settle(c);
         return;
     }
     b = agx_store_batch_new();
-    change_fill(c, b);
+    unit_commit_fill(c, b);
     r = agx_store_commit(e->config.store, &b, on_stored, c, &error);
     if (r < 0) {
-        change_fail(c, error);
+        unit_commit_fail(c, error);
         return;
     }
     e->next_position += c->events_len;

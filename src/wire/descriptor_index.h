@@ -1,9 +1,9 @@
 /*
- * descriptor.h: which .proto file declares a name, read from serialized FileDescriptorSets made by
- * the build (protoc --descriptor_set_out). Not for a peer's bytes.
+ * descriptor_index.h: which .proto file declares a name, read from serialized FileDescriptorSets
+ * made by the build (protoc --descriptor_set_out). Not for a peer's bytes.
  */
-#ifndef AGX_WIRE_DESCRIPTOR_H
-#define AGX_WIRE_DESCRIPTOR_H
+#ifndef AGX_WIRE_DESCRIPTOR_INDEX_H
+#define AGX_WIRE_DESCRIPTOR_INDEX_H
 
 #include "base/error.h"
 #include "base/map.h"

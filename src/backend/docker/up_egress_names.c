@@ -1,4 +1,4 @@
-/* up_egress.c: the state of a create that resolves the names of its egress list. */
+/* up_egress_names.c: the state of a create that resolves the names of its egress list. */
 #include "backend/docker/op_up.h"
 
 #include "backend/docker/egress_dns.h"

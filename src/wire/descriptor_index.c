@@ -1,10 +1,10 @@
 /*
- * descriptor.c: walks serialized FileDescriptorProtos for the names in them.
+ * descriptor_index.c: walks serialized FileDescriptorProtos for the names in them.
  *
  * protobuf-c has no code for google/protobuf/descriptor.proto, and we only need names: so this
  * reads the wire format itself.
  */
-#include "wire/descriptor.h"
+#include "wire/descriptor_index.h"
 
 #include "base/buf.h"
 #include "wire/field.h"
@@ -68,8 +68,8 @@ static struct agx_str find_field(struct agx_str in, uint64_t number)
 }
 
 /* Appends ".name" to the scope and enters it; the caller cuts it back. */
-static int descriptor_enter(struct agx_descriptors *d, struct agx_descriptor_file *file,
-                            struct agx_buf *scope, struct agx_str name)
+static int descriptor_index_enter(struct agx_descriptors *d, struct agx_descriptor_file *file,
+                                  struct agx_buf *scope, struct agx_str name)
 {
     int r = scope->len > 0 ? agx_buf_push(scope, '.') : 0;
 
@@ -123,7 +123,7 @@ static int add_inner(struct agx_descriptors *d, struct agx_descriptor_file *file
 
         if (kind == KIND_NONE)
             continue;
-        r = descriptor_enter(d, file, scope, find_field(bytes, ANY_NAME));
+        r = descriptor_index_enter(d, file, scope, find_field(bytes, ANY_NAME));
         if (r == 0 && kind == KIND_SERVICE)
             r = add_service(d, scope);
         if (r == 0)

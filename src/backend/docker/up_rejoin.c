@@ -1,5 +1,5 @@
 /*
- * up_network.c: connects the containers of a stopped sandbox, whose network was pruned, to a new
+ * up_rejoin.c: connects the containers of a stopped sandbox, whose network was pruned, to a new
  * one.
  *
  * They refer to their network by its id; by its name they are disconnected and connected again.
@@ -17,7 +17,7 @@ static void on_joined(struct agx_op *op, size_t part, const struct agx_docker_an
 }
 
 /* A companion is known by its name there. */
-static int up_network_join(struct agx_docker_up *up, size_t part, struct agx_error **err)
+static int up_rejoin_join(struct agx_docker_up *up, size_t part, struct agx_error **err)
 {
     const struct agx_companion *companions = up->task.sandbox.spec.companions;
     _cleanup_json_ json_t *body =
@@ -45,7 +45,7 @@ static void on_left(struct agx_op *op, size_t part, const struct agx_docker_answ
 
     (void)answer;
     agx_error_freep(&error);
-    if (!op->error && up_network_join(up, part, &error) < 0)
+    if (!op->error && up_rejoin_join(up, part, &error) < 0)
         agx_docker_part_fail(up, part, error);
 }
 
