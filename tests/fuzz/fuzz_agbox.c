@@ -1,7 +1,7 @@
 /*
- * fuzz_agbox.c: hostile protobuf of our services and of the store. The first byte chooses the
- * message. Each is refused with an error or understood; what was understood and written again reads
- * the same. What clients print of it is JSON.
+ * fuzz_agbox.c: hostile protobuf messages of our services and of the store. The first byte chooses
+ * the message type. A decoder refuses a message with an error or accepts it; an accepted message
+ * that is encoded and decoded again is the same. What clients print of it is JSON.
  */
 #include "codec/json_scan.h"
 #include "tests/support/fuzz.h"

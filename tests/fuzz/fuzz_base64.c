@@ -1,5 +1,5 @@
-/* fuzz_base64.c: what decodes encodes back to the same text; what encodes decodes to the same
- * bytes. */
+/* fuzz_base64.c: text that decodes encodes to the same text again; bytes that were encoded decode
+ * to the same bytes. */
 #include "codec/base64.h"
 #include "tests/support/fuzz.h"
 

@@ -1,7 +1,8 @@
 /*
- * fuzz_caplog.c: a reader over any two files ends, stays within its room and never promises what it
- * does not give. A writer takes the same log up and goes on. The first byte chooses the offset,
- * the second whether the index gets a good checksum; 64 bytes of index and the data follow.
+ * fuzz_caplog.c: a reader of any two files ends, writes only into its buffer, and never announces
+ * bytes that it does not return. A writer can open the same log and continue it. The first byte
+ * chooses the offset, the second whether the index gets a good checksum; 64 bytes of index and the
+ * data follow.
  */
 #include "base/caplog_internal.h"
 #include "tests/support/fuzz.h"

@@ -1,8 +1,8 @@
 /*
- * fuzz_client.c: whatever a server sends, the client neither crashes nor hangs nor grows without
- * bound, and each call ends at the latest at its deadline. The first byte chooses what the others
- * are: bytes from the start, bytes behind the upgrade, or, after a whole handshake, WebSocket
- * messages and events made of them.
+ * fuzz_client.c: a hostile server cannot make the client crash, hang or use unbounded memory, and
+ * each call ends at its deadline at the latest. The first byte chooses what the other bytes are:
+ * the connection from its start, the connection after the upgrade, or, after a complete handshake,
+ * WebSocket messages and the events in them.
  */
 #include "agentix/runtime.h"
 #include "client/session.h"

@@ -1,5 +1,5 @@
-/* fuzz_config.c: the daemon's configuration: what is accepted prints as what reads back the same.
- */
+/* fuzz_config.c: an accepted configuration of the daemon is printed in a form that reads as the
+ * same configuration. */
 #include "daemon/config.h"
 #include "tests/support/fuzz.h"
 

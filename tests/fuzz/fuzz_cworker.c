@@ -1,8 +1,8 @@
 /*
- * fuzz_cworker.c: arbitrary frames for the dispatcher of C functions, without threads: calls by the
- * loop lane run at once, as unary, the others when all frames were read and every call is
- * cancelled, so that nothing blocks. Properties: every call frame that has an id is answered
- * exactly once; a cancelled call sends no item; what is sent is a frame.
+ * fuzz_cworker.c: arbitrary frames for the dispatcher of C functions, without threads. Calls on the
+ * loop lane run at once, as unary. The others run when all frames were read and every call is
+ * cancelled, so that nothing blocks. Properties: the dispatcher answers every call frame that has
+ * an id exactly once; a cancelled call sends no item; all output consists of frames.
  */
 #include "codec/frame.h"
 #include "codec/mp_fields.h"

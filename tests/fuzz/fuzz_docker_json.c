@@ -1,6 +1,6 @@
 /*
- * fuzz_docker_json.c: whatever JSON an engine sends as a line of a pull's progress or as an image's
- * description, sums stay possible and what is taken from it can be freed.
+ * fuzz_docker_json.c: any JSON of an engine, as a line of a pull's progress or as an image's
+ * description. The sums stay possible, and the parsed result can be freed.
  */
 #include "backend/docker/api/pull_progress.h"
 #include "backend/docker/image.h"

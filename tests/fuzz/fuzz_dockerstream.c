@@ -1,6 +1,6 @@
 /*
- * fuzz_dockerstream.c: however the input is cut, each stream has the same bytes and the end is the
- * same. The first byte of the input chooses the size of the pieces.
+ * fuzz_dockerstream.c: the bytes of each stream and the final result do not depend on how the input
+ * is cut. The first byte of the input chooses the size of the pieces.
  */
 #include "base/buf.h"
 #include "codec/dockerstream.h"

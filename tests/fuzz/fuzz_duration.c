@@ -1,4 +1,4 @@
-/* fuzz_duration.c: what parses prints, and the print parses to the same. */
+/* fuzz_duration.c: a parsed duration can be printed, and the printed text parses to the same. */
 #include "base/duration.h"
 #include "tests/support/fuzz.h"
 

@@ -1,7 +1,7 @@
 /*
- * fuzz_edge.c: arbitrary bytes on a connection of the HTTP and Engine.IO servers. Nothing crashes,
- * and afterwards no session, handle or memory is left. In the input, 0xff 0x00 stands for a pause
- * in which the server works, "$SID" for the id of the session that was opened last.
+ * fuzz_edge.c: arbitrary bytes on a connection of the HTTP and Engine.IO servers. The servers do
+ * not crash, and leave no session, handle or memory behind. In the input, 0xff 0x00 stands for a
+ * pause in which the server works, "$SID" for the id of the newest session.
  */
 #include "codec/sio_assembler.h"
 #include "loop/loop.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_eio.c: a text packet that decodes encodes to the same text; a polling body that reads to the
- * end can be written and reads the same again; an open packet likewise.
+ * fuzz_eio.c: a text packet that decodes encodes to the same text; a polling body that can be read
+ * to its end can be written, and then reads the same; so does an open packet.
  */
 #include "codec/eio_open.h"
 #include "codec/eio_payload.h"

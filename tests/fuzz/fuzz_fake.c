@@ -1,7 +1,7 @@
 /*
- * fuzz_fake.c: any text as a script of the fake world, any bytes as a message. What was taken as a
- * rule is found again without a fault; what was read of a message lies within it. The first byte
- * of the input chooses between the two.
+ * fuzz_fake.c: any text as a script of the fake world, or any bytes as a message. An accepted rule
+ * is found again without a fault; every field that was read from a message lies within it. The
+ * first byte of the input chooses between the two.
  */
 #include "tests/fake/msg.h"
 #include "tests/fake/rule.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_frame.c: however the input is cut, the frames and the end are the same; what was decoded
- * encodes to the bytes it came from. The first byte of the input chooses the size of the pieces.
+ * fuzz_frame.c: the frames and the final result do not depend on how the input is cut; a decoded
+ * frame encodes to its original bytes. The first byte of the input chooses the size of the pieces.
  */
 #include "codec/frame.h"
 #include "tests/support/fuzz.h"

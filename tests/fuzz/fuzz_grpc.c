@@ -1,8 +1,8 @@
 /*
- * fuzz_grpc.c: raw HTTP/2 bytes into the gRPC server's edge, without sockets: whatever a client
- * sends, each call that began ends exactly once, nothing is leaked, and memory stays bounded. The
- * first byte chooses whether the client's preface is put in front, and the chunks; the second what
- * the handlers do.
+ * fuzz_grpc.c: raw HTTP/2 bytes for the gRPC server's edge, without sockets. For any input, each
+ * call that began ends exactly once, nothing leaks, and memory stays bounded. The first byte
+ * chooses whether the client's preface comes first, and the chunks; the second chooses what the
+ * handlers do.
  */
 #include "base/limits.h"
 #include "grpc/grpc_internal.h"

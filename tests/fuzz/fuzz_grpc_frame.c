@@ -1,7 +1,7 @@
 /*
- * fuzz_grpc_frame.c: however the stream is cut, the decoder gives the same messages and the same
- * error; whole messages encode back to the bytes they came from. The first byte of the input is
- * the size of the pieces.
+ * fuzz_grpc_frame.c: the decoder's messages and its error do not depend on how the stream is cut;
+ * complete messages encode to their original bytes. The first byte of the input is the size of the
+ * pieces.
  */
 #include "codec/grpc_frame.h"
 #include "tests/support/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_grpc_meta.c: what is encoded decodes to the same, and what is decoded encodes to something
- * that means the same.
+ * fuzz_grpc_meta.c: an encoded value decodes to the same value, and a decoded value encodes to
+ * something that means the same.
  */
 #include "codec/grpc_meta.h"
 #include "tests/support/fuzz.h"

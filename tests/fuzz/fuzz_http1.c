@@ -1,7 +1,7 @@
 /*
- * fuzz_http1.c: a stream of pipelined messages gives the same heads, bodies and verdict whatever
- * the chunking; views stay inside the input; targets and queries can be taken apart. The first byte
- * chooses the role and the chunks.
+ * fuzz_http1.c: the heads, bodies and verdict of a stream of pipelined messages do not depend on
+ * the chunks; views stay inside the input; targets and queries can be split into their parts. The
+ * first byte chooses the role and the chunks.
  */
 #include "codec/http1.h"
 #include "tests/support/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_ignore.c: patterns in front of the first NUL, a path behind it. Whatever the patterns, a
- * match ends; and a pattern that is the path with every character escaped names that path.
+ * fuzz_ignore.c: the input is patterns, a NUL and a path. A match ends for any patterns; a pattern
+ * that is the path with every character escaped matches that path.
  */
 #include "core/ignore.h"
 #include "tests/support/fuzz.h"

@@ -1,4 +1,4 @@
-/* A file to import: whatever is in it, each image that is found has a place for every layer. */
+/* A file to import: each image that is found in it has a position for every layer. */
 #include "base/limits.h"
 #include "image/image.h"
 #include "image/imagefile.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_imageref.c: what is taken as a name of an image has one form, which reads as itself, and
- * nothing in it could be taken for another part of a URL.
+ * fuzz_imageref.c: an accepted image name has one form, which parses to itself, and no part of it
+ * can be mistaken for another part of a URL.
  */
 #include "core/imageref.h"
 #include "tests/support/fuzz.h"

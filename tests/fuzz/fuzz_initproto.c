@@ -1,6 +1,6 @@
 /*
- * fuzz_initproto.c: what decodes encodes to the bytes it came from and is walked within them; and
- * in whatever bytes a frame stands, behind padding it is found.
+ * fuzz_initproto.c: a decoded message encodes to its original bytes, and reading its lists stays
+ * within them; a frame after any bytes and padding is found.
  */
 #include "codec/initproto_frame.h"
 #include "tests/support/fuzz.h"

@@ -1,5 +1,5 @@
-/* fuzz_initproto_plan.c: plans and reports that decode encode to the bytes they came from, and are
- * walked within them. */
+/* fuzz_initproto_plan.c: decoded plans and reports encode to their original bytes, and reading
+ * their lists stays within them. */
 #include "codec/initproto_plan.h"
 #include "tests/support/fuzz.h"
 

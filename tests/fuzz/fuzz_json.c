@@ -1,4 +1,4 @@
-/* fuzz_json.c: what parses writes, and the written text parses to an equal value. */
+/* fuzz_json.c: a parsed value can be written, and the written text parses to an equal value. */
 #include "base/json.h"
 #include "base/limits.h"
 #include "tests/support/fuzz.h"

@@ -1,9 +1,9 @@
 /*
  * fuzz_json_scan.c: the scanner accepts exactly what jansson accepts, and reads strings as it does.
  *
- * Where they may differ: jansson refuses numbers that its types cannot hold and NUL in keys, and
- * takes a NUL after the value for the end of the text; the scanner refuses what is nested deeper
- * than its limit.
+ * They may differ in these cases: jansson refuses numbers that its types cannot hold and NUL in
+ * keys, and treats a NUL after the value as the end of the text; the scanner refuses values that
+ * are nested deeper than its limit.
  */
 #include "base/buf.h"
 #include "base/limits.h"

@@ -1,6 +1,7 @@
 /*
- * fuzz_jsonseq.c: however the input is cut, the objects and the end are the same; a text that
- * parses as one object is given as it is. The first byte of the input chooses the size of pieces.
+ * fuzz_jsonseq.c: the objects and the final result do not depend on how the input is cut; a text
+ * that parses as one object is returned unchanged. The first byte of the input chooses the size of
+ * the pieces.
  */
 #include "base/json.h"
 #include "codec/jsonseq.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_mp_ext.c: an array that parses has exactly the bytes it asks for and is written as the same
- * payload; models are opened inside each other to the end, and depth bounds them.
+ * fuzz_mp_ext.c: a parsed array has exactly the bytes that its shape needs and is written as the
+ * same payload; nested models can be opened down to the innermost, and a depth limit bounds them.
  */
 #include "codec/mp_ext.h"
 #include "tests/support/fuzz.h"

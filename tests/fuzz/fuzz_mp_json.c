@@ -1,6 +1,6 @@
 /*
- * fuzz_mp_json.c: the first byte chooses the direction. JSON that is accepted gives msgpack that is
- * well-formed and whose JSON is stable; msgpack that is accepted gives JSON that is well-formed.
+ * fuzz_mp_json.c: the first byte chooses the direction. Accepted JSON becomes well-formed msgpack,
+ * whose JSON is stable; accepted msgpack becomes well-formed JSON.
  */
 #include "codec/json_scan.h"
 #include "codec/mp_json.h"

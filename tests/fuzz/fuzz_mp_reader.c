@@ -1,7 +1,7 @@
 /*
- * fuzz_mp_reader.c: stepping over a value and walking through its tokens accept the same bytes;
- * what is accepted msgpack-c reads too, to the same length and the same values, and what is
- * malformed it does not; a value written again reads as itself, and is then a fixed point.
+ * fuzz_mp_reader.c: skipping a value and reading its tokens accept the same bytes. msgpack-c
+ * accepts the same values with the same length, and refuses what we call malformed. A value that
+ * is written again reads as itself, and the next write gives the same bytes.
  */
 #include "codec/mp_fields.h"
 #include "tests/support/fuzz.h"

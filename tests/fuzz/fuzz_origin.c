@@ -1,7 +1,7 @@
 /*
- * fuzz_origin.c: an origin and a host, a line each. What is taken is equal to itself and to what is
- * written anew from its parts; who is equal to whom depends on no order; a page is the server's own
- * only where host and origin name the same.
+ * fuzz_origin.c: an origin and a host, a line each. An accepted origin is equal to itself and to
+ * the text made from its parts; equality does not depend on the order; a page counts as the
+ * server's own only if host and origin name the same server.
  */
 #include "runtime/origin.h"
 #include "tests/support/fuzz.h"

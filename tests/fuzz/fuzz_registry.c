@@ -1,8 +1,7 @@
 /*
- * fuzz_registry.c: what a registry says, of three kinds by the first byte: how it wants to be
- * asked, a manifest, and an address that it sends us to. What is taken of it can be used without a
- * second look: digests are digests, addresses have no room for a header, and a choice is one of the
- * index.
+ * fuzz_registry.c: answers of a registry. The first byte chooses the kind: an authentication
+ * challenge, a manifest, or a redirect address. Callers may use the accepted parts without further
+ * checks: digests are digests, addresses cannot inject a header, and a choice is in the index.
  */
 #include "image/challenge.h"
 #include "image/manifest.h"

@@ -1,7 +1,7 @@
 /*
- * fuzz_remote_flow.c: whatever a server says of a call, in whatever order, and whatever its client
- * does meanwhile: the invariants of codec/remote_flow.h hold, as many pieces of input are dropped
- * as its numbers say, and nothing is taken after the end.
+ * fuzz_remote_flow.c: any events of a server about one call, in any order, mixed with any actions
+ * of the client. The invariants of codec/remote_flow.h hold, the number of dropped input items is
+ * the one that it reports, and it accepts nothing after the end.
  */
 #include "codec/remote_flow.h"
 #include "tests/support/fuzz.h"

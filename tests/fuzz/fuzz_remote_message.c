@@ -1,6 +1,6 @@
 /*
- * fuzz_remote_message.c: whatever the payload of an event holds, every view lies inside it, raw
- * values are whole values, and the lists of resume:done end.
+ * fuzz_remote_message.c: for any payload of an event, every view lies inside it, raw values are
+ * complete values, and the lists of resume:done end.
  */
 #include "codec/remote_message.h"
 #include "tests/support/fuzz.h"

@@ -1,13 +1,13 @@
 /*
- * fuzz_router.c: a history of clients and a worker, decoded from the input, and the promises of the
- * router:
- *  (1) a request is answered by at most one terminal event, and nothing follows it;
- *  (2) numbers of a session's events ascend by one;
- *  (3) the worker never owes more ends than calls were taken;
+ * fuzz_router.c: a history of clients and a worker, decoded from the input. It checks the promises
+ * of the router:
+ *  (1) a request gets at most one terminal event, and nothing follows it;
+ *  (2) the numbers of a session's events increase by one;
+ *  (3) the worker never has more calls to end than it was given;
  *  (4) when the worker is gone, every request of a client that stayed has had its terminal event.
  *
- * Clients 0 and 1 are old ones, 2 and 3 have sessions; client 4 sends payloads as the input has
- * them, and is not held to anything but not to crash the router.
+ * Clients 0 and 1 are old ones, 2 and 3 have sessions. Client 4 sends payloads straight from the
+ * input; the only promise to check for it is that the router does not crash.
  */
 #include "codec/frame.h"
 #include "codec/mp_fields.h"

@@ -1,18 +1,18 @@
 /*
- * fuzz_server.c: whole connections to the whole server, but for listeners and the worker's process:
- * HTTP, WebSocket, Engine.IO, Socket.IO, peers, router, the worker's log. The input is a history of
- * four clients and a worker; the first byte says whether a token is asked for.
+ * fuzz_server.c: complete connections to the complete server, except listeners and the worker's
+ * process: HTTP, WebSocket, Engine.IO, Socket.IO, peers, router, the worker's log. The input is a
+ * history of four clients and a worker; the first byte says whether the server requires a token.
  *
- *   OLD, SESSION  keep the protocol; what they send is made here. The promises to them:
+ *   OLD, SESSION  keep the protocol; this file makes their messages. The promises to them:
  *                 (1) the server never closes their connection;
- *                 (2) each request is answered by one terminal event, and nothing follows it;
+ *                 (2) each request gets one terminal event, and nothing follows it;
  *                 (3) in a session, also over lost connections, no event is lost or doubled;
  *                 (4) when the worker has died, no call is left open;
- *   WILD          sends whole and broken Engine.IO and Socket.IO messages of any content;
- *   RAW           sends bytes: not even HTTP is sure.
+ *   WILD          sends complete and broken Engine.IO and Socket.IO messages of any content;
+ *   RAW           sends any bytes, which need not even be HTTP.
  *
- * Whatever they do, what the server says to anybody is well-formed, what it says to the worker too,
- * and when it has stopped, no handle, descriptor or memory is left.
+ * In every case the server's messages to clients and to the worker are well-formed, and after its
+ * end no handle, descriptor or memory is left.
  */
 #include "base/log.h"
 #include "codec/credit.h"

@@ -1,8 +1,7 @@
 /*
- * fuzz_service.c: hostile messages, and hostile moments, into the handlers of both services:
- * without HTTP/2, for a call here is a stand-in that checks what a handler does with it. Whatever
- * comes, each call ends exactly once, a refusal's details agree with its message, and nothing is
- * left over.
+ * fuzz_service.c: hostile messages at hostile moments for the handlers of both services. There is
+ * no HTTP/2: a fake call checks what the handler does with it. For any input, each call ends
+ * exactly once, a refusal's details agree with its message, and nothing is left behind.
  *
  * The input is a sequence of: an operation (1 byte), a length (2, little endian), so many bytes.
  */

@@ -1,7 +1,7 @@
 /*
  * fuzz_sio.c: the input is a polling body, so that one file holds a header and its attachments.
- * A packet that decodes encodes to one that decodes to the same; the short path of the common
- * binary event agrees with the general one; a message that the assembler yields is whole.
+ * A decoded packet encodes to one that decodes to the same; the fast path for the common binary
+ * event agrees with the general path; the assembler returns only complete messages.
  */
 #include "codec/eio_payload.h"
 #include "codec/sio_assembler.h"

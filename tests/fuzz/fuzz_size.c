@@ -1,5 +1,5 @@
-/* fuzz_size.c: a size that parses is above zero, prints, and the print parses to the same. The same
- * text as an amount of processor time is above zero too. */
+/* fuzz_size.c: a parsed size is above zero and can be printed, and the printed text parses to the
+ * same size. The same text parsed as an amount of processor time is above zero too. */
 #include "base/cpu.h"
 #include "base/size.h"
 #include "tests/support/fuzz.h"

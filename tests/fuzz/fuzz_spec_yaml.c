@@ -1,4 +1,5 @@
-/* fuzz_spec_yaml.c: a sandbox's YAML file, all the way to a spec that is accepted or refused. */
+/* fuzz_spec_yaml.c: any text as a sandbox's YAML file, from the text to a spec that is accepted or
+ * refused. */
 #include "base/limits.h"
 #include "core/spec_yaml.h"
 #include "core/yaml.h"

@@ -1,6 +1,6 @@
 /*
- * A tar unpacked as a layer, or into a root that has files and symlinks (the first byte says
- * which). Whatever it is, nothing beside the directory changes.
+ * A tar is unpacked as a layer, or into a root that has files and symlinks (the first byte says
+ * which). No tar changes anything outside the directory.
  */
 #include "base/path.h"
 #include "image/unpack.h"

@@ -1,7 +1,7 @@
 /*
- * fuzz_wire.c: hostile protobuf of the two services that every gRPC server has: each message is
- * refused or understood, what is understood is text, and an answer repeats it. The first byte
- * chooses the message.
+ * fuzz_wire.c: hostile protobuf messages of the two services that every gRPC server has. A decoder
+ * refuses or accepts each message; accepted strings are text, and an answer repeats them. The first
+ * byte chooses the message.
  */
 #include "base/utf8.h"
 #include "tests/support/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * fuzz_worker_frame.c: whatever a frame holds, every view lies inside it, raw values are whole
- * values, and the same bytes give the same answer.
+ * fuzz_worker_frame.c: for any frame, every view lies inside it, raw values are complete values,
+ * and the same bytes give the same answer.
  */
 #include "codec/mp_reader.h"
 #include "codec/worker_frame.h"

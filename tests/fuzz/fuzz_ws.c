@@ -1,6 +1,7 @@
 /*
- * fuzz_ws.c: whatever the chunking, and whether bytes come through the reader or straight into its
- * room, the events and the verdict are the same. The first byte chooses the role and the chunks.
+ * fuzz_ws.c: the events and the verdict do not depend on the chunks, or on whether bytes are copied
+ * through the reader or received straight into its buffer. The first byte chooses the role and the
+ * chunks.
  */
 #include "codec/ws.h"
 #include "tests/support/fuzz.h"
