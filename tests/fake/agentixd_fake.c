@@ -1,4 +1,4 @@
-/* agentixd_fake.c: the backends of the agentixd of tests and benches: the fake one, too. */
+/* agentixd_fake.c: the backends of the agentixd for tests and benches, including the fake one. */
 #include "daemon/backends.h"
 #include "tests/fake/fake.h"
 

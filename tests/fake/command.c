@@ -1,14 +1,15 @@
 /*
- * command.c: the commands that the fake world pretends. None is a process.
+ * command.c: the commands that the fake world simulates. It runs no process.
  *
  *     true, false, exit N, echo WORDS, pwd, env NAME     at once
  *     print N, yes                                       N bytes; lines without end
  *     cat                                                copies its input until that ends
  *     sleep D                                            a duration, or seconds
- *     stubborn, forker                                   ignores TERM; its leader ends, it does not
+ *     stubborn                                           ignores TERM
+ *     forker                                             its leader ends, another process continues
  *     sh -c "A; B; C"                                    one after the other
  *
- * Everything else ends with 127 and a message, a path with a slash at its end with 126.
+ * Any other command ends with 127 and a message, or with 126 if it is a path that ends in a slash.
  */
 #include "tests/fake/world_exec.h"
 
@@ -18,9 +19,9 @@
 
 enum {
     CHUNK = 64 << 10,
-    CHUNKS_A_TURN = 16, /* of `print`: a turn is a millisecond or so */
+    CHUNKS_A_TURN = 16, /* of `print`: a turn takes about a millisecond */
     YES_EVERY_MS = 1,
-    WAITS = -1, /* the step goes on */
+    WAITS = -1, /* the step continues */
 };
 
 /* ---- words ---- */
@@ -74,7 +75,7 @@ static void print_cstr(struct world_log *l, const char *text)
     print(l, agx_str_from(text));
 }
 
-/* Lines of 64 bytes with their number, so that a place in the output can be told. */
+/* Lines of 64 bytes with their number, so that a test can identify a position in the output. */
 static size_t fill(char *out, size_t size, uint64_t at)
 {
     size_t n = 0;
@@ -216,7 +217,7 @@ static int step_sleep(struct world_exec *e, const struct agx_words *words)
     return WAITS;
 }
 
-/* Copies what has come to the output; whoever wrote it may go on. */
+/* Copies the input that has arrived to the output; its writers may continue. */
 static void take_input(struct world_exec *e)
 {
     const struct world_asker writer = e->writer;

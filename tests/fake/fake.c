@@ -1,12 +1,12 @@
 /*
- * fake.c: the fake backend: its operations, from call to last hook, and its own beginning and end.
+ * fake.c: the fake backend: its operations, from call to last hook, and its own start and end.
  *
  * Invariants:
- *  (1) an op is in `ops`, or in `due`, until its last hook; what the world says of tags that are
- *      not in `ops` is dropped.
+ *  (1) an op is in `ops` or in `due` until its last hook; messages of the world with tags that are
+ *      not in `ops` are dropped.
  *  (2) hooks come from the link or from the timer `soon`, so never inside a call.
- *  (3) an exec outlives a connection: it is asked for again, and only a world that does not know
- *      it, or cannot be reached, ends it.
+ *  (3) an exec outlives a connection: the backend asks for it again, and ends it only if the world
+ *      does not know it or cannot be reached.
  */
 #include "tests/fake/fake_internal.h"
 
@@ -17,7 +17,7 @@
 
 #include "base/banned.h"
 
-/* Out of whichever list it is in. */
+/* Removes it from the list that it is in. */
 void agx_fake_op_unlink(struct agx_fake *f, struct agx_fake_op *op)
 {
     if (op->is_due)
@@ -34,7 +34,7 @@ void agx_fake_op_free(struct agx_fake_op *op)
     free(op);
 }
 
-/* Its last hook; takes the error. */
+/* Calls its last hook; takes the error. */
 void agx_fake_op_end(struct agx_fake *f, struct agx_fake_op *op, struct agx_error *error)
 {
     agx_fake_op_unlink(f, op);
@@ -65,7 +65,7 @@ void agx_fake_op_end_soon(struct agx_fake *f, struct agx_fake_op *op, struct agx
     (void)uv_timer_start(&f->soon, on_soon, 0, 0);
 }
 
-/* Those that wait for the world; they stay in `ops`. */
+/* Lists the operations that wait for the world; they stay in `ops`. */
 static void list_ops(const struct agx_fake *f, bool but_execs, struct agx_list *ret)
 {
     void *value;
@@ -109,7 +109,7 @@ void agx_fake_ask_for_execs(struct agx_fake *f)
         agx_fake_link_begin(f->link, &o, AGX_FAKE_ADOPT, op->tag);
         agx_fake_out_cstr(&o, op->sandbox_id);
         agx_fake_out_cstr(&o, op->exec_id);
-        (void)!agx_fake_link_send(f->link, &o, NULL, 0); /* without memory: as good as lost */
+        (void)!agx_fake_link_send(f->link, &o, NULL, 0); /* without memory it counts as lost */
     }
 }
 
@@ -141,7 +141,7 @@ void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user)
     struct agx_fake *f = agx_fake_of(b);
     struct agx_fake_op *op;
 
-    agx_fake_fail_all(f, false); /* into `due`, where nobody hears of it */
+    agx_fake_fail_all(f, false); /* into `due`, which calls no hook */
     while ((op = AGX_LIST_TAKE(&f->due, struct agx_fake_op, node)))
         agx_fake_op_free(op);
     f->state = AGX_FAKE_CLOSED;
@@ -152,7 +152,7 @@ void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user)
     agx_fake_drop_link(f);
 }
 
-/* Beside this program. */
+/* The path of a program beside this one. */
 static char *find_program(void)
 {
     char self[4096], *path = NULL;
@@ -188,7 +188,7 @@ int agx_backend_fake_open(struct agx_loop *l, const struct agx_fake_config *c,
                           struct agx_backend **ret_backend, struct agx_error **err)
 {
     struct agx_fake *f = agx_new(struct agx_fake);
-    struct agx_siphash_key seed = { 1, 2 }; /* tags are ours */
+    struct agx_siphash_key seed = { 1, 2 }; /* we choose the tags */
     int r;
 
     agx_loop_assert(l);
@@ -218,7 +218,7 @@ static int open_kind(struct agx_loop *l, const char *target, const struct agx_ba
     struct agx_fake_config c = AGX_FAKE_CONFIG_INIT;
 
     (void)setup;
-    /* The directory of whoever opens it may be any: a daemon's own is "/". */
+    /* The path must be absolute, because the working directory of a daemon is "/". */
     if (!target || target[0] != '/')
         return agx_error_set(err, AGX_INVALID_ARGUMENT,
                              "the backend 'fake' needs a directory: fake:/absolute/path");

@@ -2,9 +2,10 @@
  * fake.h: a backend without sandboxes, for tests and benches: `--backend fake:DIR` of the agentixd
  * that is built here (agentixd_fake.c).
  *
- * Its world is a process of its own, agentix-fakeworld, with a socket in DIR. It is started when
- * none runs there and outlives whoever started it. It keeps a journal of every effect, and does on
- * demand what real ones do: waits, failures, deaths. docs/design/backends.md has its script.
+ * Its world is a separate process, agentix-fakeworld, with a socket in DIR. The backend starts one
+ * if none runs there; it outlives the process that started it. It keeps a journal of every effect,
+ * and simulates on demand what real backends do: waits, failures, deaths. docs/design/backends.md
+ * describes its script.
  */
 #ifndef AGX_TESTS_FAKE_FAKE_H
 #define AGX_TESTS_FAKE_FAKE_H
@@ -12,10 +13,10 @@
 #include "backend/target.h"
 
 struct agx_fake_config {
-    const char *dir;     /* of the world; made, 0700, when it is not there */
+    const char *dir;     /* of the world; it is made with mode 0700 if it does not exist */
     const char *program; /* agentix-fakeworld; NULL: found beside this program */
-    uint64_t ping_ms;    /* a world that is silent for so long, while asked, counts as dead */
-    uint64_t retry_first_ms, retry_max_ms; /* between attempts to reach it again */
+    uint64_t ping_ms;    /* a world that does not answer for so long counts as dead */
+    uint64_t retry_first_ms, retry_max_ms; /* between attempts to connect to it again */
 };
 #define AGX_FAKE_CONFIG_INIT                                                                       \
     {                                                                                              \

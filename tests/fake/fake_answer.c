@@ -1,4 +1,4 @@
-/* fake_answer.c: what the world says, as hooks of the backend. */
+/* fake_answer.c: turns answers of the world into calls of the backend's hooks. */
 #include "tests/fake/fake_internal.h"
 
 #include "base/banned.h"
@@ -80,7 +80,7 @@ static void on_exec_begun(struct agx_fake_op *op)
     op->exec_hooks.begun(op->user);
 }
 
-/* UNKNOWN: of one that we know to have begun, or that we meant to start, it says more. */
+/* UNKNOWN: an exec that had begun is lost; one that we meant to start is refused. */
 static void on_exec_unknown(struct agx_fake_op *op)
 {
     struct agx_error *e = NULL;

@@ -255,7 +255,7 @@ static int fake_forget_exec(struct agx_backend *b, const char *sandbox_id, const
     return 0;
 }
 
-/* The labels that script the world; everything else is given without a question. */
+/* Checks the labels that script the world; the fake supports everything else in a spec. */
 static int fake_check(struct agx_backend *b, const struct agx_spec *spec,
                       struct agx_words *warnings, struct agx_error **err)
 {

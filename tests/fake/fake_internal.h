@@ -1,4 +1,4 @@
-/* fake_internal.h: the object of the fake backend, which its files share. */
+/* fake_internal.h: the struct of the fake backend, which its files share. */
 #ifndef AGX_TESTS_FAKE_INTERNAL_H
 #define AGX_TESTS_FAKE_INTERNAL_H
 
@@ -69,22 +69,22 @@ static inline struct agx_str agx_fake_key(const uint64_t *tag)
     return agx_str_bytes(tag, sizeof(*tag));
 }
 
-/* world_connect.c: the world is found, started, lost and found again. */
+/* world_connect.c: finds the world, starts it, and finds it again after it was lost. */
 void agx_fake_world_connect(struct agx_fake *f);
-/* The link makes no sense or does not answer. */
+/* The link sent a malformed message or does not answer. */
 void agx_fake_drop_link(struct agx_fake *f);
 
-/* fake.c: out of whichever list it is in. */
+/* fake.c: removes it from the list that it is in. */
 void agx_fake_op_unlink(struct agx_fake *f, struct agx_fake_op *op);
 void agx_fake_op_free(struct agx_fake_op *op);
-/* Its last hook, now or in a later turn. Both take the error. */
+/* Calls its last hook, now or in a later turn. Both take the error. */
 void agx_fake_op_end(struct agx_fake *f, struct agx_fake_op *op, struct agx_error *error);
 void agx_fake_op_end_soon(struct agx_fake *f, struct agx_fake_op *op, struct agx_error *error);
-/* The error of a world that cannot be asked. */
+/* The error if the world cannot be reached. */
 int agx_fake_unavailable(const struct agx_fake *f, struct agx_error **err);
-/* Everything that waits ends with it; execs too, unless they are kept to be asked for again. */
+/* Ends all waiting operations with this error; also execs, unless they are kept to ask again. */
 void agx_fake_fail_all(struct agx_fake *f, bool keep_execs);
-/* Asks a world that was reached again for the execs that were kept. */
+/* Asks the world, after a reconnect, for the execs that were kept. */
 void agx_fake_ask_for_execs(struct agx_fake *f);
 void agx_fake_close(struct agx_backend *b, agx_done_fn closed, void *user);
 /* A handle, the link or the starter is gone; the last one frees a closed backend. */

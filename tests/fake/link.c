@@ -1,8 +1,8 @@
 /*
  * link.c: messages and descriptors over a Unix stream socket.
  *
- * Descriptors travel with the first byte of their message and arrive in its order, never after it;
- * so a queue on both sides is enough. A send never crosses the start of a message with descriptors.
+ * Descriptors travel with the first byte of their message and arrive in order, never after it; so a
+ * queue on both sides is enough. No send contains the start of a second message with descriptors.
  */
 #include "tests/fake/link.h"
 
@@ -19,7 +19,7 @@ enum {
     READ_BYTES = 64 << 10,
     READS_A_TURN = 16, /* each ends behind one message with descriptors */
     OUT_MAX = 256 << 20,
-    IN_FDS_MAX = 64, /* of messages that have not come to their end */
+    IN_FDS_MAX = 64, /* of messages that are not complete yet */
 };
 
 /* Descriptors that leave with the byte at `at` of the buffer. */
@@ -82,7 +82,7 @@ static void end(struct agx_fake_link *k)
         uv_close((uv_handle_t *)&k->poll, on_handle_closed);
 }
 
-/* How far one send may go, and what goes with its first byte. */
+/* The number of bytes for one send, and the descriptors that go with its first byte. */
 static size_t next_piece(struct agx_fake_link *k, struct parcel **ret_parcel)
 {
     size_t i = k->parcels_at;
@@ -152,8 +152,8 @@ static void on_prepare(uv_prepare_t *h)
         flush(k);
 }
 
-/* 1: bytes came; 0: none for now; negative: the end, also after more descriptors than messages can
- * have. */
+/* 1: bytes arrived; 0: none for now; negative: the end, also if more descriptors arrived than
+ * messages can have. */
 static int receive(struct agx_fake_link *k)
 {
     struct agx_fdpass in = { .fds = k->in_fds + k->n_in_fds,
@@ -170,7 +170,7 @@ static int receive(struct agx_fake_link *k)
     return n > 0 && !in.lost ? 1 : -1;
 }
 
-/* Descriptors that the message brought and its reader did not take. */
+/* Descriptors of the message that its reader did not take. */
 static void drop_fds(struct agx_fake_link *k, size_t before, unsigned n)
 {
     while (k->n_in_fds + n > before)

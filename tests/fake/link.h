@@ -2,8 +2,8 @@
  * link.h: one connection between the fake backend and its world, on the loop: messages, and the
  * descriptors that go with them.
  *
- * It may be written to before it is connected; what was written leaves at the end of the turn, all
- * of it in as few system calls as descriptors allow.
+ * Callers may write to it before it is connected. At the end of the turn it sends everything, in as
+ * few system calls as descriptors allow.
  */
 #ifndef AGX_TESTS_FAKE_LINK_H
 #define AGX_TESTS_FAKE_LINK_H
@@ -14,9 +14,9 @@
 struct agx_fake_link;
 
 struct agx_fake_link_ops {
-    /* A message. Negative: it makes no sense, and the link is closed. */
+    /* A message. Negative: it is malformed, and the link is closed. */
     int (*message)(void *user, struct agx_fake_in *in);
-    /* Exactly once, at the end, whoever closed it; the link is gone. */
+    /* Called exactly once, at the end, whichever side closed it; the link is gone. */
     void (*closed)(void *user);
 };
 
@@ -35,10 +35,10 @@ void agx_fake_link_begin(struct agx_fake_link *k, struct agx_fake_out *o, enum a
 int agx_fake_link_send(struct agx_fake_link *k, struct agx_fake_out *o, const int *fds,
                        unsigned n_fds) AGX_MUST_CHECK;
 
-/* Inside message(): the next of its descriptors, which is the caller's; -1: there is none. */
+/* Inside message(): the next of its descriptors, which the caller owns; -1: there is none. */
 int agx_fake_link_take_fd(struct agx_fake_link *k);
 
-/* Sends what can be sent at once and closes; closed() follows, no message. May be repeated. */
+/* Sends what can be sent at once and closes; closed() follows, but no message. May be repeated. */
 void agx_fake_link_close(struct agx_fake_link *k);
 
 #endif

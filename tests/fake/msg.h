@@ -1,16 +1,16 @@
 /*
- * msg.h: what the fake backend and its world say to each other.
+ * msg.h: the messages between the fake backend and its world.
  *
  * A message is its length (u32, little endian), kind, number of descriptors, tag and fields:
- * numbers of 8 bytes and strings with their length in front. Either side trusts the other and
- * checks all the same: a message that does not end where its fields end closes the connection.
+ * numbers of 8 bytes and strings after their length. Each side trusts the other, but checks all the
+ * same: a message that does not end where its fields end closes the connection.
  */
 #ifndef AGX_TESTS_FAKE_MSG_H
 #define AGX_TESTS_FAKE_MSG_H
 
 #include "base/buf.h"
 
-/* Both sides come from one build; a test may leave an old world running. */
+/* Both sides come from one build, but a test may leave an old world running. */
 #define AGX_FAKE_VERSION 3
 
 /* The largest message: several times the largest request of a client. */
@@ -19,7 +19,7 @@
 /* Descriptors with one message: data and index of two logs. */
 #define AGX_FAKE_FDS_MAX 4
 
-/* Fields behind each. "Ids" are those of sandbox and exec. */
+/* The comment after each kind lists its fields. "Ids" are those of sandbox and exec. */
 enum agx_fake_kind {
     /* To the world. Its answers carry the same tag. */
     AGX_FAKE_HELLO = 1, /* version */
@@ -36,7 +36,7 @@ enum agx_fake_kind {
     AGX_FAKE_USAGE,  /* sandbox */
     AGX_FAKE_SCRIPT, /* text */
     AGX_FAKE_END,    /* the world ends */
-    /* From it. */
+    /* From the world. */
     AGX_FAKE_WELCOME, /* version */
     AGX_FAKE_PONG,
     AGX_FAKE_BEGUN,
@@ -52,7 +52,7 @@ enum agx_fake_kind {
     AGX_FAKE_NEWS,   /* sandbox */
 };
 
-/* Where the length, kind, count of descriptors and tag end. */
+/* The size of length, kind, count of descriptors and tag. */
 #define AGX_FAKE_HEADER_SIZE 14
 
 /* A message being written at the end of a buffer. */
@@ -79,14 +79,14 @@ struct agx_fake_in {
     bool bad; /* a field was missing; what was read is 0 or "" */
 };
 
-/* 1: *in is the message at the front of `bytes`, which has *ret_used bytes; 0: there is more to
- * come; negative: no message. */
+/* 1: *in is the message at the front of `bytes`, which has *ret_used bytes; 0: the message is not
+ * complete yet; negative: it is malformed. */
 int agx_fake_in_open(struct agx_fake_in *in, struct agx_str bytes, size_t *ret_used) AGX_MUST_CHECK;
 uint64_t agx_fake_in_u64(struct agx_fake_in *in);
 struct agx_str agx_fake_in_str(struct agx_fake_in *in);
-/* A count of things that take at least 8 bytes each. */
+/* A count of elements that take at least 8 bytes each. */
 size_t agx_fake_in_count(struct agx_fake_in *in);
-/* True when every field was there and none is left. */
+/* True if no field was missing and no byte is left. */
 bool agx_fake_in_ends(const struct agx_fake_in *in);
 
 #endif

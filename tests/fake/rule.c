@@ -1,4 +1,4 @@
-/* rule.c: the script of the fake world, from text to what happens. */
+/* rule.c: parses the script of the fake world and applies it. */
 #include "tests/fake/rule.h"
 
 #include "base/duration.h"

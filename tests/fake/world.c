@@ -56,7 +56,7 @@ static void on_flush(uv_prepare_t *h)
     world_flush(container_of(h, struct world, flush));
 }
 
-/* How often this effect has happened, this time included. */
+/* The number of times that this effect has happened, including this time. */
 static size_t count(struct world *w, struct agx_str effect)
 {
     size_t *n = agx_map_get(&w->counts, effect);
@@ -88,7 +88,7 @@ void world_note(struct world *w, const char *fmt, ...)
 static void send_answer(const struct world_asker *a, struct agx_fake_out *o)
 {
     if (agx_fake_link_send(a->link->link, o, NULL, 0) < 0)
-        agx_fake_link_close(a->link->link); /* a daemon that reads nothing */
+        agx_fake_link_close(a->link->link); /* a daemon that does not read */
 }
 
 void world_answer(const struct world_asker *a, enum agx_fake_kind kind)
@@ -237,7 +237,7 @@ void world_accept(struct world *w, int *take_fd)
     k->world = w;
     k->link = agx_fake_link_new(w->loop, &link_ops, k);
     agx_list_push_front(&w->links, &k->node);
-    /* Those that started last run first, and the journal comes before every answer. */
+    /* The newest handle runs first, so the journal is written before every answer. */
     (void)uv_prepare_stop(&w->flush);
     (void)uv_prepare_start(&w->flush, on_flush);
     w->links_changed(w->user, ++w->n_links);
@@ -249,7 +249,7 @@ void world_accept(struct world *w, int *take_fd)
 
 void world_init(struct world *w, struct agx_loop *l, int journal_fd)
 {
-    const struct agx_siphash_key seed = { 3, 4 }; /* nobody attacks a fake */
+    const struct agx_siphash_key seed = { 3, 4 }; /* a fake has no attackers */
 
     *w = (struct world){ .loop = l, .journal_fd = journal_fd };
     w->journal.max = 2 * JOURNAL_HIGH;

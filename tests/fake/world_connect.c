@@ -1,6 +1,6 @@
 /*
- * world_connect.c: the way to the world: connect, start one where none listens, notice its
- * silence, come back.
+ * world_connect.c: the connection to the world: connects, starts a world if none listens, detects
+ * its silence, and reconnects.
  */
 #include "tests/fake/fake_internal.h"
 
@@ -36,7 +36,7 @@ static void on_link_closed(void *user)
     f->n_handles--;
     if (f->state == AGX_FAKE_UP) {
         agx_fake_fail_all(f, true);
-        if (f->state == AGX_FAKE_UP) /* nobody closed us meanwhile */
+        if (f->state == AGX_FAKE_UP) /* it was not closed meanwhile */
             agx_fake_world_connect(f);
         return;
     }
@@ -51,7 +51,7 @@ void agx_fake_drop_link(struct agx_fake *f)
         agx_fake_link_close(f->link);
 }
 
-/* True when somebody listens there. */
+/* True if a world listens there. */
 static bool connect_world(struct agx_fake *f)
 {
     struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -90,7 +90,7 @@ static int start_world(struct agx_fake *f)
     int r;
 
     if (f->starter)
-        return 0; /* a slow one of the attempt before */
+        return 0; /* a slow one of the previous attempt */
     r = agx_child_start(f->base.loop, &params, on_started, f, &f->starter, NULL);
     if (r == 0)
         f->n_handles++;

@@ -1,11 +1,11 @@
 /*
- * world_exec.c: commands of the fake world, from their start to the moment where their exit code
- * has been taken note of.
+ * world_exec.c: commands of the fake world, from their start until the daemon has recorded their
+ * exit code.
  *
  *   WAITING --delay--> RUNNING --> ENDED --forget, or its sandbox is removed--> freed
  *                         +------> LOST (the main process died under it)
  *
- * Nothing runs: a command is a list of steps that command.c pretends. Its logs are real.
+ * No process runs: a command is a list of steps that command.c simulates. Its logs are real.
  */
 #include "tests/fake/world_exec.h"
 
@@ -17,7 +17,7 @@ enum {
     KEY_SIZE = 2 * AGX_IDENT_MAX + 2,
     EXIT_TERM = 143,
     EXIT_KILL = 137,
-    INPUT_HIGH = 64 << 10, /* a pipe's worth; a writer of more waits */
+    INPUT_HIGH = 64 << 10, /* the size of a pipe; a writer of more waits */
 };
 
 struct ids {
@@ -25,7 +25,7 @@ struct ids {
     char key[KEY_SIZE];
 };
 
-/* False: they make no sense. */
+/* False: they are malformed. */
 static bool read_ids(struct agx_fake_in *in, struct ids *ret)
 {
     ret->sandbox = agx_fake_in_str(in);
@@ -61,7 +61,7 @@ static void log_close(struct world_log *l)
     l->data_fd = l->index_fd = -1;
 }
 
-/* A log that cannot be begun (a full disk) costs the command its output, nothing else. */
+/* If a log cannot be started (a full disk), the command only loses its output. */
 static void log_open(struct world_log *l, uint64_t head_max, uint64_t tail_max)
 {
     l->open = agx_caplog_init(&l->log, l->data_fd, l->index_fd, head_max, tail_max) == 0;
@@ -75,7 +75,7 @@ static void stop_timers(struct world_exec *e)
     e->grace = world_timer_stop(e->grace);
 }
 
-/* Whoever waited for bytes or for the end hears of it. */
+/* Answers the requests that waited for bytes or for the end. */
 static void answer_waiting(struct world_exec *e)
 {
     struct world_killer *k;
@@ -171,7 +171,7 @@ void world_execs_forget_link(struct world *w, const struct world_link *link)
 
 /* ---- the start ---- */
 
-/* It is known: its end, or that it runs, is the answer. */
+/* The exec is known; the answer is its exit code, or that it runs. */
 static void adopt(struct world_exec *e, struct world_asker asker)
 {
     e->watcher = asker;

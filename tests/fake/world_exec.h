@@ -1,5 +1,4 @@
-/* world_exec.h: one pretended command, between its life (world_exec.c) and its doings (command.c).
- */
+/* world_exec.h: one simulated command; world_exec.c has its life cycle, command.c its steps. */
 #ifndef AGX_TESTS_FAKE_WORLD_EXEC_H
 #define AGX_TESTS_FAKE_WORLD_EXEC_H
 
@@ -14,7 +13,7 @@ struct world_log {
     bool open;
 };
 
-/* Somebody who waits until no process is left. */
+/* A request that waits until no process is left. */
 struct world_killer {
     struct world_asker asker;
     struct world_killer *next;
@@ -36,7 +35,7 @@ struct world_exec {
     size_t n_steps, step;
     int32_t step_code; /* of the last step that ended */
     bool ignores_term, leader_ended;
-    bool reads_input; /* the step takes what comes */
+    bool reads_input; /* the step reads its input */
     uint64_t left;    /* bytes that the step has to print */
     struct agx_buf input;
     bool input_open;
@@ -46,9 +45,9 @@ struct world_exec {
 
 /* command.c: splits the command into steps. */
 void world_command_parse(struct world_exec *e, const struct agx_words *argv);
-/* Runs steps until one has to wait; ends the exec behind the last. */
+/* Runs steps until one has to wait; ends the exec after the last. */
 void world_command_run(struct world_exec *e);
-/* Bytes or the end of the input came. */
+/* Bytes or the end of the input arrived. */
 void world_command_input(struct world_exec *e);
 
 /* world_exec.c: no process is left. */

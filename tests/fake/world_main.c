@@ -1,9 +1,9 @@
 /*
  * world_main.c: agentix-fakeworld, the world of the fake backend as a process.
  *
- * It ends when it is told to (--stop), when its directory goes, when the process that
- * AGENTIX_FAKE_PARENT names has ended, or after AGENTIX_FAKE_IDLE without a connection: a test
- * leaves none behind, however it ends.
+ * It ends on request (--stop), when its directory is removed, when the process that
+ * AGENTIX_FAKE_PARENT names has ended, or after AGENTIX_FAKE_IDLE without a connection. So a test
+ * leaves none behind, however the test ends.
  */
 #include "base/fd.h"
 #include "loop/listener.h"
@@ -22,7 +22,7 @@
 
 #include "base/banned.h"
 
-/* A world ends at once; a machine with much to do may take a while to let it. */
+/* A world ends at once, but a busy machine may take a while. */
 #define STOP_TRIES 11000
 #define STOP_PAUSE_MS 5
 
@@ -150,7 +150,7 @@ static void close_all(struct program *p)
     agx_closep(&p->parent_fd);
 }
 
-/* Nothing of whoever started us stays open: a test that waits for its pipes must not wait for us.
+/* Closes the descriptors that we inherited: a test that waits for its pipes must not wait for us.
  */
 static void detach(void)
 {
@@ -162,7 +162,7 @@ static void detach(void)
         (void)dup2(null, fd);
 }
 
-/* `ready_fd` >= 0: in the background, and somebody waits to hear that we are. */
+/* `ready_fd` >= 0: we run in the background, and the parent waits until we are ready. */
 static int serve(struct program *p, int *take_fd, int ready_fd, struct agx_error **err)
 {
     char path[PATH_MAX + 16];
@@ -210,8 +210,8 @@ static void raise_limits(void)
     }
 }
 
-/* Only the child returns, with the end to be written to. The parent ends when it is ready: whoever
- * waited for it may connect. */
+/* Only the child returns, with the write end of a pipe. The parent exits when the child is ready;
+ * a process that waited for the parent may then connect. */
 static int fork_child(void)
 {
     int ends[2];
@@ -312,8 +312,8 @@ static int ask(const struct program *p, enum agx_fake_kind kind, const char *tex
     return r < 0 ? fail(err) : 0;
 }
 
-/* Ends the world and waits for it: who asked for that removes the directory next, and must not
- * meet a process that still removes its socket there. The kernel ends the lock with the process. */
+/* Ends the world and waits for it. The caller removes the directory next, and must not meet a
+ * process that still removes its socket there. The kernel ends the lock with the process. */
 static int stop(const struct program *p)
 {
     _cleanup_close_ int journal = -1;

@@ -1,13 +1,14 @@
 /*
  * world_sandbox.c: sandboxes of the fake world, and the operations on them.
  *
- * An operation begins, waits as its plan says, and then does all at once:
+ * An operation begins, waits as its plan says, and then does everything at once:
  *
  *   begin --> [delay | hang] --> fail, or the effects of the verb --> DONE, freed
  *                 +-- cancel (not of a hang) --> DONE with CANCELLED
  *
- * CREATE makes the sandbox when it begins: one that fails or is cancelled leaves it for DELETE, as
- * real ones do. A sandbox with an operation refuses others, also when nobody waits for it any more.
+ * CREATE makes the sandbox when it begins. If it fails or is cancelled, the sandbox is left for
+ * DELETE, as on real backends. A sandbox with an operation refuses others, even if the link of the
+ * operation has closed.
  */
 #include "tests/fake/world.h"
 
@@ -34,7 +35,7 @@ void world_sandbox_free(struct world_sandbox *sb)
     free(sb);
 }
 
-/* Gone, unless an operation still holds its place. */
+/* Frees it, unless an operation still needs the record. */
 static void drop_if_nothing(struct world_sandbox *sb)
 {
     if (sb->made || sb->op)
@@ -219,7 +220,7 @@ static void read_labels(struct agx_fake_in *in, struct agx_pairs *ret)
     }
 }
 
-/* A create says what the sandbox is; whoever removes one without a record knows only its id. */
+/* A create describes the sandbox; a removal without a record knows only its id. */
 static void describe(struct world_sandbox *sb, size_t companions, struct agx_pairs *take_labels)
 {
     agx_pairs_done(&sb->labels);
@@ -233,7 +234,7 @@ static void describe(struct world_sandbox *sb, size_t companions, struct agx_pai
     memset(sb->companions, sb->made ? AGX_SEEN_EXITED : AGX_SEEN_MISSING, companions);
 }
 
-/* Layers of the fake image are all of one size. */
+/* All layers of the fake image have the same size. */
 #define LAYER_BYTES 1000000u
 
 static void tell_pull(const struct world_op *op)
@@ -251,7 +252,7 @@ static void tell_pull(const struct world_op *op)
     (void)!agx_fake_link_send(op->asker.link->link, &o, NULL, 0); /* `done` fails next */
 }
 
-/* Another layer is there; they share the delay. */
+/* Another layer has arrived; the layers share the delay. */
 static void on_layer(void *user)
 {
     struct world_sandbox *sb = user;
@@ -419,7 +420,7 @@ static int script_now(struct world *w, struct agx_str line, struct agx_error **e
     return 0;
 }
 
-/* As if the sockets had broken. */
+/* Closes the links as if the sockets had broken. */
 static void drop_links(struct world *w, const struct world_link *but)
 {
     AGX_LIST_FOR_EACH (struct world_link, k, &w->links, node) {

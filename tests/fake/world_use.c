@@ -1,11 +1,11 @@
-/* world_use.c: what sandboxes of the fake world use: always the same. */
+/* world_use.c: the resource usage of sandboxes in the fake world, which is always the same. */
 #include "tests/fake/world.h"
 
 #include "core/resource_usage.h"
 
 #include "base/banned.h"
 
-/* One that runs, with a memory limit and without one on its disk. */
+/* A running sandbox with a memory limit and without a disk limit. */
 static const struct agx_resource_usage running = {
     .known = ((1U << AGX_USAGE_COUNT) - 1) & ~(1U << AGX_USAGE_DISK_LIMIT),
     .figures = { [AGX_USAGE_CPU_NS] = 1500000000,
