@@ -1,5 +1,5 @@
 /*
- * blocking.c: a call of each shape, one after the other, waiting for each answer.
+ * blocking.c: makes one call of each shape, one after the other, and waits for each answer.
  *
  *     cc blocking.c $(pkg-config --cflags --libs agentix) -o blocking
  *     ./blocking unix:///run/agentix.sock

@@ -1,6 +1,6 @@
 /*
- * event_loop.c: many calls at once from one thread and one poll(2): the descriptor, the events and
- * the timeout come from the library, and fit into any other loop as well.
+ * event_loop.c: many calls at once from one thread and one poll(2). The library gives the
+ * descriptor, the events and the timeout, so any other loop works as well.
  *
  *     ./event_loop unix:///run/agentix.sock TARGET N      calls TARGET N times with {"n": 1 ... N}
  */
@@ -60,7 +60,7 @@ static void run(struct agx_runtime *rt, struct totals *t)
     while (t->left > 0) {
         struct pollfd p = { agx_runtime_fd(rt), agx_runtime_events(rt), 0 };
 
-        poll(&p, 1, agx_runtime_timeout_ms(rt)); /* a descriptor of -1 is passed over */
+        poll(&p, 1, agx_runtime_timeout_ms(rt)); /* poll() ignores a descriptor of -1 */
         agx_runtime_dispatch(rt);
         while ((call = agx_runtime_next(rt)))
             finish(call, t);

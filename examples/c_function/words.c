@@ -15,7 +15,7 @@ static int is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* The next word of *rest, which then goes on behind it. An empty one after the last. */
+/* Takes the next word from the front of *rest. Returns an empty one after the last. */
 static struct agx_fn_bytes next_word(struct agx_fn_bytes *rest)
 {
     struct agx_fn_bytes word;
@@ -53,7 +53,7 @@ static int count(struct agx_fn_call *call)
     return 0;
 }
 
-/* split(text, limit=-1): yields each word; an error past `limit` of them. */
+/* split(text, limit=-1): yields each word; fails after `limit` words. */
 static int split(struct agx_fn_call *call)
 {
     struct agx_fn_bytes text = { NULL, 0 }, word;
@@ -67,14 +67,14 @@ static int split(struct agx_fn_call *call)
         if (n++ == limit)
             return agx_fn_fail(call, "ValueError", "more than %d words", (int)limit);
         agx_fn_put_str(call, word.ptr, word.len);
-        r = agx_fn_emit(call); /* waits while the client takes no more */
+        r = agx_fn_emit(call); /* waits while the client grants no credit */
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-/* reverse(): takes byte strings, gives each back to front. */
+/* reverse(): reads byte strings, sends each one reversed. */
 static int reverse(struct agx_fn_call *call)
 {
     struct agx_fn_value item;
@@ -96,7 +96,7 @@ static int reverse(struct agx_fn_call *call)
         if (r < 0)
             return r;
     }
-    return r; /* 0: the client has sent its last; or cancelled */
+    return r; /* 0: the client has ended its input; or cancelled */
 }
 
 static const struct agx_function functions[] = {

@@ -1,4 +1,4 @@
-"""What runs on the other side: plain functions, in a module that the server finds with --path."""
+"""The functions on the server's side: plain Python, in a module that the server finds by --path."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ async def where() -> tuple[int, str]:
 
 
 def longest(words: list[str]) -> str:
-    """Unary: a plain function runs in a thread over there."""
+    """Unary: a plain function runs in a thread of the worker."""
     return max(words, key=len)
 
 

@@ -16,7 +16,7 @@
 
 #include "base/banned.h"
 
-enum { GRACE_MS = 4000 }; /* for calls that are under way at the end */
+enum { GRACE_MS = 4000 }; /* for calls that still run at the end */
 
 extern const unsigned char echo_set[];
 extern const size_t echo_set_len;
@@ -76,7 +76,7 @@ static void on_ended(void *user, enum agx_code code)
     task_free(user);
 }
 
-/* The answer of Say, as the metadata asks for. */
+/* The answer of Say, as the metadata requests. */
 static void say_now(struct agx_grpc_call *call, struct agx_str request)
 {
     _cleanup_buf_ struct agx_buf details = AGX_BUF_INIT(4096);
