@@ -35,23 +35,23 @@ def fixture_stage(tmp_path_factory):
 
 @pytest.fixture(name="box", scope="session")
 def fixture_box(stage, world):
-    """With a directory of the host's that is only to be read."""
+    """A sandbox with a read-only directory of the host."""
     return stage.ready(mounts=[mount_of(world)])
 
 
 @pytest.fixture(name="writing_box", scope="session")
 def fixture_writing_box(stage, world):
-    """And with one that may be written."""
+    """A sandbox that also has a writable directory of the host."""
     return stage.ready(mounts=[mount_of(world), writable_mount_of(world)])
 
 
 @pytest.fixture(name="allowing_box", scope="session")
 def fixture_allowing_box(stage, world):
-    """And leave there what it likes."""
+    """A sandbox whose writable mount has `suid: allow`."""
     return stage.ready(mounts=[writable_mount_of(world) | {"suid": "MOUNT_SUID_ALLOW"}])
 
 
 @pytest.fixture(name="neighbour", scope="session")
 def fixture_neighbour(stage, world):
-    """Attempts know where it is."""
+    """Another sandbox; attempts know its address."""
     world.names |= neighbour(stage)

@@ -1,7 +1,7 @@
 """Attempts of code in a sandbox, and the guards that stop them: the table of SECURITY.md in code.
 
-Each attempt is a name of tests/security/probe.h and its argument. `{name}` in an argument is an
-object of the world outside: see World.
+Each attempt is a name from tests/security/probe.h and its argument. `{name}` in an argument is an
+object outside the sandbox: see World.
 """
 
 import ctypes
@@ -24,21 +24,21 @@ class Attempt:
     name: str
     argument: str = ""
     backends: tuple = ALL
-    # It cannot succeed on kernels without this, guarded or not.
+    # The attempt cannot succeed on kernels without this path, even without guards.
     needs: str = ""
-    # In a native sandbox each of these holds it by itself, and nothing else does: guards.py. Empty
-    # where what holds it cannot be left out: the attempt has nothing to work on.
+    # In a native sandbox each of these stops the attempt by itself, and nothing else does: see
+    # guards.py. Empty if no guard can be removed, because the attempt finds nothing to work on.
     guards: tuple = ()
-    # Where one name of the probe's is several attempts.
+    # Needed if several attempts use one name of the probe.
     label: str = ""
-    # In a sandbox that may write to a directory of the host's.
+    # The attempt runs in a sandbox that may write to a directory of the host.
     writes: bool = False
 
     def __str__(self):
         return self.label or self.name
 
 
-# Guards that come together often.
+# Common combinations of guards.
 THRICE = ("seccomp", "capabilities", "user-namespace")
 MOUNTING = ("seccomp", "capabilities")
 INIT = ("dumpable", "user-namespace")
@@ -57,7 +57,7 @@ ATTEMPTS = [
     Attempt("host-file-by-dotdot", "{secret}", guards=("root",)),
     Attempt("host-file-by-proc", "{secret}", guards=("root",)),
     Attempt("host-file-by-chroot", "{secret}", guards=("root",)),
-    # What is in a declared mount is the host's: seen as it is, no way further.
+    # A declared mount shows files of the host, but gives no access beyond itself.
     Attempt("host-file", "{link}", label="mounted-link", guards=("root",)),
     Attempt(
         "image-device",
@@ -95,7 +95,7 @@ ATTEMPTS = [
     Attempt("keyctl", guards=("seccomp",)),
     Attempt("userfaultfd", guards=THRICE),
     Attempt("perf", guards=THRICE),
-    # The engine's own filter of 20.10 lets it through.
+    # The engine's own filter allows it in 20.10.
     Attempt("io-uring", backends=("native",), guards=("seccomp",)),
     Attempt("init-module", needs="/proc/modules", guards=THRICE),
     Attempt("finit-module", needs="/proc/modules", guards=THRICE),
@@ -108,7 +108,7 @@ ATTEMPTS = [
     Attempt("ioperm", needs="/dev/port", guards=THRICE),
     Attempt("fanotify", guards=THRICE),
     Attempt("personality", guards=("seccomp",)),
-    # The engine's filter knows both tables.
+    # The engine's filter covers both system call tables.
     Attempt("32-bit-call", backends=("native",), guards=("seccomp",)),
     Attempt("user-namespace", guards=("seccomp",)),
     Attempt("clone3", guards=("seccomp",)),
@@ -134,7 +134,7 @@ ATTEMPTS = [
     Attempt("signal", "{pid}", guards=("pid-namespace",)),
     Attempt("raw-socket", guards=("capabilities",)),
     Attempt("packet-socket", guards=MOUNTING),
-    # As with io_uring.
+    # The engine's own filter allows it, as with io_uring.
     Attempt("vsock", backends=("native",), guards=("seccomp",)),
     Attempt("interface", guards=("capabilities",)),
     Attempt("audit", guards=("capabilities", "user-namespace")),
@@ -146,19 +146,19 @@ ATTEMPTS = [
     Attempt("sysv-shm", "{ipc_key}", guards=IPC),
     Attempt("sysv-messages", "{ipc_key}", guards=IPC),
     Attempt("message-queue", "{queue}", guards=IPC),
-    # What is left in a mount gives power to whoever runs it on the host.
+    # A setuid file that is left in a mount gives its power to users who run it on the host.
     *(Attempt(f"left-{how}", "{left}", guards=("suid",), writes=True) for how in SUID_CALLS),
     Attempt("left-capabilities", "{left}", guards=("capabilities",), writes=True),
 ]
 
 
 class SharedMemory:
-    """What processes share without a file system: a segment, two queues, a file in /dev/shm."""
+    """Shared memory of the host: a System V segment, two queues, a file in /dev/shm."""
 
     CREATE, REMOVE = 0o1000, 0
 
     def __init__(self):
-        # Two tests side by side share these, though not their process ids.
+        # Tests that run at the same time share these names, even if they have separate pids.
         self.key = random.SystemRandom().randrange(1, 1 << 31)
         self.queue = f"/agx-probe-{self.key}"
         self.file = Path(f"/dev/shm/agx-probe-{self.key}")
@@ -181,12 +181,12 @@ class SharedMemory:
 
 
 class World:
-    """What is outside, for attempts to find: a secret, a process, somebody who answers."""
+    """Objects outside the sandbox that attempts try to reach: a secret, a process, a server."""
 
     HOST = "198.51.100.1"  # an address of the host
 
     def __init__(self):
-        # Not a directory of pytest's: each start of any pytest shuts those to other users.
+        # Not a directory of pytest: each start of any pytest closes those to other users.
         self.top = top = Path(tempfile.mkdtemp(prefix="agx-outside-"))
         top.chmod(0o711)
         secret, self.shared = top / "secret", top / "shared"
@@ -203,7 +203,7 @@ class World:
         (self.shared / "kept").write_text("as it was")
         (self.shared / "kept").chmod(0o666)
         subprocess.run(["ip", "addr", "add", f"{self.HOST}/32", "dev", "lo"], check=True)
-        # Far above any number that a process in a sandbox has.
+        # Far above the pid of any process in a sandbox.
         Path("/proc/sys/kernel/ns_last_pid").write_text("30000")
         self.process = subprocess.Popen(["sleep", "1000000"])
         self.listener = socket.create_server(("0.0.0.0", 0), backlog=128)
@@ -230,7 +230,7 @@ class World:
         }
 
     def argument(self, attempt, **inside):
-        """With what stands elsewhere inside a sandbox than here."""
+        """The argument with its names replaced; `inside` has the names that differ in a sandbox."""
         return attempt.argument.format(**(self.names | inside))
 
     def close(self):
@@ -244,15 +244,15 @@ class World:
 
 
 def unguarded(world, attempt):
-    """The same attempt by root of namespaces that nothing guards: how it ends, and what it says."""
+    """Runs the attempt as root of unguarded namespaces; returns its exit status and its output."""
     if attempt.name == "host-paths":
-        # The root of the machine, which is in every list of mounts.
+        # The root of the machine is in every list of mounts.
         command = [PROBE, attempt.name, " / "]
     else:
         command = [PROBE, attempt.name, world.argument(attempt)]
     extra = os.open("/dev/null", os.O_RDONLY)
     try:
-        # Its output is a file, as a log is.
+        # Its output is a file, like a log.
         with tempfile.TemporaryFile("w+") as log:
             done = subprocess.run(
                 ["unshare", "--mount", "--uts", "--cgroup", *command],

@@ -26,19 +26,19 @@ GUARDS = (
     "net-namespace",
     "ipc-namespace",
 )
-# Without these there can be no user namespace: the kernel gives /proc, /sys and queues to who owns
-# the namespace that they are of, and ids that are not mapped belong to nobody inside.
+# Without these there can be no user namespace: /proc, /sys and queues belong to the owner of their
+# namespace, and ids without a mapping belong to nobody inside.
 BELOW_USER = {"mount-attributes", "pid-namespace", "net-namespace", "ipc-namespace"}
 
 
 def left_out(guards):
-    """The file `off` of unguard.c."""
+    """The text of the file `off` for unguard.c."""
     off = set(guards)
     return " ".join(sorted(off | {"user-namespace"} if off & BELOW_USER else off))
 
 
 class GuardedStage(NativeStage):
-    """`agentix-init` of its daemon is unguard.c, with the real one beside it."""
+    """A daemon whose `agentix-init` is unguard.c, with the real one beside it."""
 
     def __init__(self, directory, world):
         self.world = world
@@ -52,7 +52,7 @@ class GuardedStage(NativeStage):
         super().__init__(directory, {"init": init})
 
     def without(self, guards, attempt):
-        """A sandbox for the attempt in which these are off."""
+        """Makes a sandbox for the attempt without these guards."""
         (self.place / "off").write_text(left_out(guards))
         return self.ready(mounts=mounts_for(self.world, attempt))
 
@@ -61,7 +61,8 @@ class GuardedStage(NativeStage):
         return run.exit_code, said(self, run)
 
     def succeeds(self, attempt, off):
-        """In a sandbox of its own, for it may change it. What it said where it does not."""
+        """Whether the attempt succeeds without these guards, and its output. It gets its own
+        sandbox, because it may change it."""
         with self.device_more() if "devices" in off else contextlib.nullcontext():
             box = self.without(off, attempt)
             status, output = self.attempt(box, attempt)
@@ -70,14 +71,15 @@ class GuardedStage(NativeStage):
 
     @contextlib.contextmanager
     def device_more(self):
-        """All sandboxes of a daemon see one /dev."""
+        """Adds a device to the one /dev that all sandboxes of a daemon share."""
         device = self.daemon.place.run / "dev" / "kmsg"
         os.mknod(device, 0o020600, os.makedev(1, 11))
         yield
         device.unlink()
 
     def is_held(self, attempt, off):
-        """In a sandbox that is kept: whoever comes next finds it as it was."""
+        """Whether the attempt is stopped, and its output. The sandbox is kept for later attempts,
+        because an attempt that is stopped changes nothing."""
         kind = off, attempt.writes
         if kind not in self.kept:
             self.kept[kind] = self.without(off, attempt)

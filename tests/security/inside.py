@@ -13,7 +13,7 @@ from escapes import PROBE
 
 IMAGE = "agx-probe:1"
 PIDS = 200  # a fork bomb should not have to be a large one
-# Where these stand in the image.
+# The paths of the objects in the image.
 SHARED, LEFT = "/shared", "/left"
 PLACES = {
     "setuid": "/probe-setuid",
@@ -25,7 +25,7 @@ PLACES = {
     "mounted_device": f"{SHARED}/device",
 }
 NEIGHBOUR_PORT = 4000
-CALL_S = 180  # says when a hang is one, no more: some commands take all that there is
+CALL_S = 180  # only ends a hang: some commands use up all resources
 
 
 def mount_of(world):
@@ -37,18 +37,18 @@ def writable_mount_of(world):
 
 
 def mounts_for(world, attempt):
-    """Most attempts are made where nothing of the host can be written."""
+    """The mounts for an attempt. Most attempts run without a writable directory of the host."""
     return [mount_of(world)] + ([writable_mount_of(world)] if attempt.writes else [])
 
 
 def said(stage, run):
-    """What a command wrote."""
+    """The stdout of a command."""
     pieces = stage.client.control.ReadExecOutput(exec_id=run.exec_id, stream=1)
     return b"".join(piece.data for piece in pieces).decode(errors="replace")
 
 
 def neighbour(stage):
-    """Where another sandbox has a server."""
+    """Starts another sandbox with a server and returns its address."""
     other = stage.ready()
     stage.client.start(other, "nc", "-ll", "-p", str(NEIGHBOUR_PORT), "-e", "true")
     listens = f"netstat -ltn | grep -q :{NEIGHBOUR_PORT}"
@@ -58,7 +58,7 @@ def neighbour(stage):
 
 
 def tree():
-    """busybox, the probe, the probe as a setuid program of root's, and a device."""
+    """The image: busybox, the probe, the probe as a setuid program of root, and a device."""
     made = images.busybox()
     made.copy(PROBE, "probe")
     made.file("probe-setuid", Path(PROBE).read_bytes(), 0o4755)
@@ -96,13 +96,13 @@ class NativeStage:
         )
 
     def connect(self):
-        """Anew after a restart of the daemon."""
+        """Makes the client, also again after a restart of the daemon."""
         if self.client:
             self.client.close()
         self.client = Client(self.daemon.channel(), seconds=CALL_S)
 
     def restart(self):
-        """A crash and a new start."""
+        """Kills the daemon and starts it again."""
         self.daemon.restart()
         self.connect()
 
@@ -110,7 +110,7 @@ class NativeStage:
         return self.client.ready(image=IMAGE, **spec)
 
     def runs(self, sandbox_id, *command):
-        """The exit code of a command there."""
+        """Runs a command in the sandbox and returns its exit code."""
         return self.client.run(sandbox_id, *command).exit_code
 
     def close(self):

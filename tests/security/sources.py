@@ -15,11 +15,11 @@ BACKEND = os.environ["AGX_BACKEND"]
 CHECKED, SECRET = "of the project", "of the host"
 REFUSED = "is not followed: a sandbox may have made it"
 PROGRAMS = ("init/agentix-init", "image/agentix-unpack", "forward/agentix-forward")
-WAIT_S = 120  # says when a hang is one
+WAIT_S = 120  # only ends a hang
 
 
 def unwalked(directory):
-    """The daemon of unwalk.c, with the real programs beside it."""
+    """The path of the daemon with unwalk.c, with the real programs beside it."""
     build = Path(os.environ["AGENTIXD"]).parent.parent
     if not directory.exists():
         directory.mkdir(parents=True)
@@ -51,7 +51,7 @@ DAEMONS = {
 
 
 class Ground:
-    """Directories of the host: a project that a sandbox can write to, and one that nobody may."""
+    """Directories of the host: a project that a sandbox may write to, and one that none may."""
 
     def __init__(self, top):
         self.project, self.outside = top / "project", top / "outside"
@@ -61,11 +61,11 @@ class Ground:
 
     @property
     def source(self):
-        """A directory in the project, as its owner sees it."""
+        """The host's path of a directory in the project."""
         return self.project / "a" / "etc"
 
     def sandbox(self, stage):
-        """One that may write to the project."""
+        """Makes a sandbox that may write to the project."""
         mount = {"source": str(self.project), "target": "/project", "writable": True}
         return stage.ready(mounts=[mount])
 
@@ -76,7 +76,7 @@ class Ground:
 
 @contextlib.contextmanager
 def staged(directory, walks=True, **options):
-    """A daemon of the backend that AGX_BACKEND names."""
+    """A daemon with the backend that AGX_BACKEND names."""
     stage = STAGES[BACKEND](directory, daemon=DAEMONS[walks], **options)
     try:
         yield stage
@@ -85,20 +85,20 @@ def staged(directory, walks=True, **options):
 
 
 def both(tmp_path):
-    """A daemon that follows what it finds, then ours; and what becomes of an attack."""
+    """A daemon that follows symlinks, then ours; the last value says whether an attack is held."""
     for walks in (False, True):
         with staged(tmp_path / f"d{walks}", walks) as stage:
             yield stage, Ground(tmp_path / f"ground{walks}"), walks
 
 
 def given(kind, source, **spec):
-    """A spec with that as a mount or as a copy, at /in."""
+    """A spec with this source as a mount or as a copy, at /in."""
     one = {"source": str(source), "target": "/in"}
     return spec | ({"mounts": [one]} if kind == "mount" else {"copies": [one]})
 
 
 def settled(stage, box):
-    """Its state, once that is one that lasts."""
+    """Waits for a state that lasts, and returns it."""
 
     def lasts():
         state = state_name(stage.client.get(box).state)
@@ -108,7 +108,7 @@ def settled(stage, box):
 
 
 def outcome(stage, path="/in/file", **spec):
-    """What a new sandbox has in that file, or why there is no sandbox."""
+    """The text of this file in a new sandbox, or the reason why there is no sandbox."""
     box = unique("box")
     try:
         stage.client.create(box, image=stage.image, **spec)
@@ -126,7 +126,7 @@ def read(stage, box, path):
 
 
 def judge(ground, held, text):
-    """Our daemon names the symlink and why; the other one gives away what nobody may have."""
+    """Our daemon names the symlink and the reason; the other daemon reveals the secret."""
     if held:
         assert REFUSED in text and str(ground.project / "a") in text
     else:
@@ -138,7 +138,7 @@ def stops(stage, box):
 
 
 def awaited_resume(stage, box):
-    """True: it runs; a text: why it does not."""
+    """True if the sandbox runs again; otherwise a text with the reason."""
 
     def come_to():
         handle = stage.client.get(box)

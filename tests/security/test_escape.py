@@ -1,4 +1,5 @@
-"""Attempts to get out of a sandbox, or to see too much: each succeeds unguarded, none in one."""
+"""Attempts to get out of a sandbox or to see too much; each succeeds without guards, and none in a
+sandbox."""
 
 import os
 import signal
@@ -15,7 +16,7 @@ MINE = [a for a in ATTEMPTS if BACKEND in a.backends]
 @pytest.mark.parametrize("attempt", MINE, ids=str)
 @pytest.mark.usefixtures("neighbour")
 def test_attempt_is_held(request, stage, world, attempt):
-    """First without a guard, where it must succeed: an attempt that cannot would prove nothing."""
+    """The attempt must first succeed without guards; one that cannot succeed proves nothing."""
     if not attempt.needs or Path(attempt.needs).exists():
         status, output = unguarded(world, attempt)
         assert status == 0, f"it does not even succeed unguarded: {output}"
@@ -25,7 +26,7 @@ def test_attempt_is_held(request, stage, world, attempt):
 
 
 def test_signals_to_init_do_no_more_than_end_the_sandbox(stage):
-    """All but those that ask it to end, which root of the sandbox may: it is its own sandbox."""
+    """Every signal except those that request its end; root of the sandbox may send these."""
     victim = stage.ready()
     asks = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
     numbers = " ".join(str(n) for n in range(1, 65) if n not in asks)
@@ -37,6 +38,6 @@ def test_signals_to_init_do_no_more_than_end_the_sandbox(stage):
 
 @pytest.mark.parametrize("attempt", [a for a in MINE if "suid" in a.guards], ids=str)
 def test_bits_are_set_in_a_mount_that_allows_it(stage, allowing_box, world, attempt):
-    """So it is the guard that holds them elsewhere, on an engine too."""
+    """This shows that the guard stops these attempts elsewhere, also on an engine."""
     run = stage.client.run(allowing_box, "/probe", attempt.name, world.argument(attempt, **PLACES))
     assert run.exit_code == 0, said(stage, run)

@@ -15,7 +15,7 @@ from escapes import ATTEMPTS, Attempt
 from guards import left_out
 from inside import IMAGE, LEFT, tree
 
-# And some others, for this kernel is another one in much: its control groups are of version 2.
+# Some other attempts too, because this kernel differs in more: it has control groups of version 2.
 SAMPLE = ("mount", "bpf", "keyctl", "io-uring", "core-pattern", "cgroup", "ptrace")
 SAMPLE += ("left-chmod", "left-openat", "left-swapped-link", "left-capabilities")
 LEFT_OUTSIDE = "/data/left"
@@ -48,7 +48,7 @@ gone() {{
 
 
 def script():
-    """Sandboxes in which nothing succeeds serve several attempts."""
+    """The shell script of the guest. A sandbox that stops its attempts serves several of them."""
     lines, kept = [], {}
 
     def made(name, attempt, off):
@@ -83,7 +83,7 @@ def fixture_said(tmp_path_factory):
     directory = tmp_path_factory.mktemp("guest")
     archive = directory / "probe.tar"
     archive.write_bytes(tree())
-    # Programs of ours know each other by the paths that they have here.
+    # Our programs find each other by the paths that they have on this machine.
     files = {path: path for path in os.environ["GUEST_FILES"].split(":")}
     files["/images/probe.tar"] = archive
     files["/bin/probe"] = os.environ["AGX_PROBE"]
@@ -115,5 +115,5 @@ def test_attempt_is_held_by_its_guards_on_another_kernel(said, attempt):
 
 
 def test_calls_that_set_setuid_bits_do_what_was_asked_on_another_kernel(said):
-    """In what is the sandbox's own."""
+    """In the sandbox's own files."""
     assert said["suid-calls", "whole"] == "OUT", said["log"]

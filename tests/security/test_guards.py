@@ -9,7 +9,7 @@ from guards import GUARDS, GuardedStage
 from inside import neighbour
 
 GUARDED = [a for a in ATTEMPTS if a.guards]
-# Those for which this kernel has no part are made on one that has: test_escape_guest.py.
+# test_escape_guest.py makes the attempts that need a feature which this kernel lacks.
 POSSIBLE = [a for a in GUARDED if not a.needs or Path(a.needs).exists()]
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
@@ -24,7 +24,7 @@ def fixture_guarded(tmp_path_factory, world):
 
 @pytest.mark.parametrize("attempt", POSSIBLE, ids=str)
 def test_attempt_succeeds_without_its_guards_and_each_of_them_holds_it(guarded, attempt):
-    """All other guards are in place all the time."""
+    """All other guards stay in place."""
     out, output = guarded.succeeds(attempt, attempt.guards)
     assert out, f"something else holds it, too: {output}"
     for guard in attempt.guards:
@@ -44,6 +44,6 @@ def test_the_table_of_guards_in_security_md_is_the_one_that_is_tested():
 
 
 def table():
-    """The section of it that tells of guards."""
+    """The section of SECURITY.md about guards."""
     _, _, rest = SECURITY.read_text().partition("### Which guard holds it")
     return rest.partition("\n#")[0]

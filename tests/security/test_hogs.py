@@ -21,7 +21,7 @@ MAIN_LOG = 16 * MIB
 
 @pytest.fixture(name="hog")
 def fixture_hog(stage):
-    """hog(**spec): a sandbox that is gone at the end."""
+    """hog(**spec) makes a sandbox that is deleted at the end."""
     made = []
 
     def hog(**spec):
@@ -38,7 +38,7 @@ def goes_on(stage, neighbour):
 
 
 def finish(stage, exec_id):
-    """Whatever it still does, it ends when it is told to."""
+    """Cancels the command and waits for its end."""
     stage.client.box.CancelExec(exec_id=exec_id)
     running = agbox().EXEC_STATE_RUNNING
     wait_for(lambda: stage.client.exec(exec_id).state != running, "the command has ended", 90)
@@ -47,7 +47,7 @@ def finish(stage, exec_id):
 
 def test_fork_bomb_meets_its_limit_and_ends_when_it_is_told_to(stage, box, hog):
     bombed = hog()
-    # Not one of a shell: that ends when it may not fork, and what was free at that moment stays so.
+    # Not a shell's fork bomb: a shell ends when it may not fork, and then leaves processes free.
     bomb = stage.client.start(bombed, "/probe", "fork-bomb").exec_id
 
     def no_process():
@@ -61,18 +61,18 @@ def test_fork_bomb_meets_its_limit_and_ends_when_it_is_told_to(stage, box, hog):
 
 
 def test_more_processes_than_the_limit_are_refused_where_there_is_one(stage, hog):
-    """A sandbox has PIDS; nobody limits the machine of the test so closely."""
+    """A sandbox may have PIDS processes; the machine of the test has a higher limit."""
     crowd = f"n=0; while [ $n -lt {2 * PIDS} ]; do sleep 1000 >/dev/null 2>&1 & n=$((n+1)); done"
     outside = subprocess.Popen(["busybox", "sh", "-c", crowd], start_new_session=True)
     assert outside.wait() == 0, "it does not even succeed without a limit"
     os.killpg(outside.pid, signal.SIGKILL)
-    # A command ends with the last of its processes: they all go, but for the shell that tells.
+    # A command ends with its last process, so all are killed except the shell that reports.
     inside = f"sh -c '{crowd}'; code=$?; kill -9 -1; exit $code"
     assert stage.runs(hog(), "sh", "-c", inside) != 0
 
 
 def test_memory_hog_is_killed_and_nobody_else_is(stage, box, hog):
-    # A line without an end is kept in memory.
+    # `tail` keeps a line without an end in memory.
     take = "head -c 100m /dev/zero | tr '\\0' x | tail -n 1 >/dev/null"
     assert stage.runs(hog(memory_limit="512m"), "sh", "-c", take) == 0
     greedy = hog(memory_limit="64m")
@@ -86,7 +86,7 @@ def test_output_without_an_end_takes_no_more_than_its_cap(stage, box, hog):
     logs = Path(stage.daemon.place.top)
 
     def taken():
-        """Of sparse files what they really take. What deleted sandboxes left goes meanwhile."""
+        """The space on disk, also of sparse files. Files of deleted sandboxes may go meanwhile."""
         total = 0
         for directory, _, names in os.walk(logs):
             for name in names:
@@ -96,7 +96,7 @@ def test_output_without_an_end_takes_no_more_than_its_cap(stage, box, hog):
 
     before = taken()
     flood = stage.client.start(loud, "yes").exec_id
-    # What it writes, and is read to the end, is much more than what is kept of it.
+    # It writes much more than the log keeps, and all of it is read.
     assert stage.runs(loud, "sh", "-c", "yes 0123456789abcdef | head -c 200m") == 0
     goes_on(stage, box)
     assert finish(stage, flood).state == agbox().EXEC_STATE_CANCELLED
@@ -145,5 +145,5 @@ if BACKEND != "docker":
         assert log.stat().st_size <= MAIN_LOG
         stage.client.box.StopSandbox(sandbox_id=loud)
         stage.client.until(loud, agbox().SANDBOX_STOPPED)
-        # The first and the last of it, and between them a line that says what is missing.
+        # The log has the first and the last output, and between them a line about the missing part.
         assert log.stat().st_size <= MAIN_LOG + 256

@@ -2,7 +2,7 @@
 must not call it: web pages in a browser on this machine, and other users. Each attempt runs a
 function if an option removes its guard, and runs none otherwise.
 
-Also attacks by the functions that it runs, which have the same user.
+Also attacks by the functions that the server runs, which have the same user.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ RAN = ("result", ["ran"])
 
 
 class Refused(Exception):
-    """Nothing of the kind could be done."""
+    """The server refused the attempt."""
 
 
 class Page:
-    """A page of `origin` whose script asks the server for `host`, as a browser would: it says whose
-    page it is, and shows the answer to nobody else than pages of the server or those that the
-    server lets read it.
+    """A page of `origin` whose script asks the server for `host`, as a browser would. The browser
+    sends the page's origin, and shows the answer only to pages of the server and to pages that the
+    server allows to read it.
     """
 
     def __init__(self, server, origin, host):
@@ -38,7 +38,7 @@ class Page:
         self.headers = [f"Origin: {origin}"]
 
     def by_websocket(self):
-        """Browsers let every page open one to anywhere, and read what comes."""
+        """Browsers let every page open a WebSocket to any server and read its messages."""
         with Client(self.server, headers=self.headers, host=self.host) as c:
             if c.status != 101:
                 raise Refused(c.body)
@@ -52,7 +52,7 @@ class Page:
         return body
 
     def by_polling(self):
-        """A body that is plain text needs nobody's leave to be sent (no preflight)."""
+        """Browsers send a body of plain text without asking the server first (no preflight)."""
         p = Polling.__new__(Polling)
         p.server, p.host, p.queue = self.server, self.host, []
         p.headers = [*self.headers, "Content-Type: text/plain"]
@@ -65,7 +65,7 @@ class Page:
         return "result", p.event()[1]["value"]
 
     def blindly(self, sid):
-        """With a session's number from elsewhere the answer is of no interest."""
+        """Sends a call to a session with a known id; the page does not need the answer."""
         p = Polling.__new__(Polling)
         p.server, p.host = self.server, self.host
         p.headers = [*self.headers, "Content-Type: text/plain"]
@@ -81,7 +81,7 @@ def foreign(server):
 
 
 def rebound(server):
-    """Its own name leads to this machine: to the browser all of it is one site."""
+    """A page whose own name resolves to this machine; the browser sees one site."""
     return Page(server, f"{EVIL}:{server.port}", f"evil.example:{server.port}")
 
 
@@ -114,7 +114,7 @@ def test_a_page_that_knows_a_session_can_send_nothing_to_it(serve_fake):
     assert victim.event()[1]["value"] == 1, "its own call alone"
 
 
-# What another user runs. It knows nothing of the tests, whose files he may not read.
+# The program of another user. It imports no file of the tests, because that user may not read them.
 STRANGER = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
@@ -130,7 +130,7 @@ sys.stdout.buffer.write(data)
 
 
 def stranger(server):
-    """What the server says to him: he opens a WebSocket and calls a function."""
+    """Opens a WebSocket as another user, calls a function, and returns the server's answer."""
     c = Client.__new__(Client)
     call = {"call_id": "x", "target": "fake::echo", "args": ["ran"], "kwargs": {}}
     head = (
@@ -160,9 +160,9 @@ def test_another_user_of_this_machine_runs_no_function(serve_fake):
 # -- user code
 
 PART = "stands-nowhere-else-"
-TOKEN = PART * 100  # long, so that what is freed and used again does not hide all of it
+TOKEN = PART * 100  # long, so that memory which is freed and used again cannot hide all of it
 PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 4, 24, 38, 22
-# With any of these root may look into who does not let itself be traced.
+# With any of these root may access a process that is not dumpable.
 TRACING = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 PRCTL = {"x86_64": 157, "aarch64": 167}
 YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -170,14 +170,14 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def as_in_a_sandbox():
-    """Root there has few rights; an ordinary user has none anyway."""
+    """Drops the tracing capabilities of root, as in a sandbox; an ordinary user has none."""
     if os.geteuid() == 0:
         for number in TRACING.values():
             libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
 def always_dumpable():
-    """The same, and prctl(PR_SET_DUMPABLE) does nothing and says that it did (seccomp)."""
+    """The same, and prctl(PR_SET_DUMPABLE) returns success without an effect (seccomp)."""
     as_in_a_sandbox()
     code = [
         (0x20, 0, 0, 0),  # the number of the call
@@ -210,7 +210,7 @@ def test_user_code_cannot_look_into_the_server(serve_fake):
 
 
 def unless_sanitized(test):
-    """A sanitizer keeps copies, and what was freed."""
+    """Skips the test under a sanitizer, which keeps copies and freed memory."""
     return test if os.environ["SANITIZE"] == "none" else None
 
 
@@ -218,7 +218,7 @@ def unless_sanitized(test):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can look into it")
 @pytest.mark.parametrize("by", ["variable", "file"])
 def test_the_server_does_not_keep_its_token(serve_fake, tmp_path, by):
-    """Not for root either, who can see all that it has."""
+    """Root cannot find it either, although root can read all its memory."""
     env = {"AGX_TEST_MARK": "m" * 40, "MALLOC_PERTURB_": "0"}
     if by == "variable":
         server = serve_fake(env=env | {"AGENTIX_TOKEN": TOKEN})

@@ -29,9 +29,9 @@ from sources import (
 
 pytestmark = pytest.mark.deadline(300)
 
-# Why there is no sandbox, where its source was something else when somebody looked.
+# The reasons for a refusal if the source was another file at a check.
 REASONS = ("symlink", "belongs to the daemon", "the engine mounted something else")
-# How many sandboxes are made while their sources change places. 300 is what was asked for once.
+# The number of sandboxes that are made while their sources change places.
 SWAPS = int(os.environ.get("AGX_SWAPS", "40" if BACKEND == "native" else "12"))
 
 
@@ -129,8 +129,8 @@ def test_resume_tells_of_a_source_that_is_another_file_and_of_no_other(stage, gr
 
 
 def test_sources_that_change_places_all_the_time_are_what_was_checked_or_refused(stage, ground):
-    """Three processes in a sandbox: a directory on the way, the last part, and the file itself each
-    are what they are half of the time, and a symlink the other half."""
+    """Three processes in a sandbox swap a directory on the path, the last part and the file itself
+    with symlinks all the time; each is a symlink half of the time."""
     private = stage.daemon.place.data
     (ground.project / "last").mkdir()
     (ground.project / "last" / "file").write_text(CHECKED)
@@ -156,5 +156,5 @@ def test_sources_that_change_places_all_the_time_are_what_was_checked_or_refused
             assert any(each in text for each in REASONS), text
             seen["refused"] += 1
     assert seen["refused"], "the places did not change"
-    # An engine's mounts are looked at four times, where each time half of them are something else.
+    # An engine's mounts are checked four times, and at each check half of the sources are symlinks.
     assert seen["checked"] or BACKEND == "docker"

@@ -37,7 +37,7 @@ STARTS = re.compile(rb"^POST \S*/containers/[^/ ]+/start ")
 
 
 class Proxy:
-    """Of the engine's socket. `before` and `after` are called around each start of a container."""
+    """A proxy of the engine's socket. It calls `before` and `after` around each container start."""
 
     def __init__(self, engine, path):
         self.engine, self.path = engine, str(path)
@@ -54,7 +54,7 @@ class Proxy:
                 threading.Thread(target=self.serve, args=[client], daemon=True).start()
 
     def serve(self, client):
-        """One connection; a start comes on one of its own."""
+        """Serves one connection. The daemon starts a container on a separate connection."""
         first = client.recv(1 << 16)
         starts = bool(STARTS.match(first))
         if starts:
@@ -67,7 +67,7 @@ class Proxy:
 
     @staticmethod
     def pass_on(source, sink, first=None):
-        """`first` comes before the first byte."""
+        """Copies bytes. It calls `first` before it passes on the first byte."""
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
                 if first:
@@ -81,7 +81,7 @@ class Proxy:
 
 
 def behind(proxy, walks):
-    """The daemon of a stage, with that proxy as its engine."""
+    """The class of a daemon that uses the proxy as its engine."""
 
     class Daemon(DockerDaemon):
         def make_place(self, directory):
@@ -127,7 +127,7 @@ def proxied(tmp_path, proxy, walks=True):
 
 
 def exchange(one, other):
-    """They change places."""
+    """Swaps the two paths."""
     spare = one.with_name("spare")
     one.rename(spare)
     other.rename(one)
@@ -146,7 +146,7 @@ def test_source_that_is_a_symlink_when_the_engine_opens_it_starts_nothing(tmp_pa
 def test_source_that_is_another_only_while_the_engine_opens_it_starts_nothing(
     tmp_path, proxy, ground
 ):
-    """And is what was checked when it is compared."""
+    """The source is the checked one again when the daemon compares it."""
     with proxied(tmp_path, proxy, walks=False) as stage:
         proxy.before = proxy.after = lambda: exchange(ground.source, ground.outside / "etc")
         assert outcome(stage, **given("mount", ground.source)) == SECRET, "nothing is compared"
@@ -211,7 +211,7 @@ class Restarted:
         wait_for(lambda: self.ran() == 1, "its main process has run", WAIT_S)
 
     def ran(self):
-        """How often."""
+        """The number of times that the main process has run."""
         path = self.shared / "ran"
         return len(path.read_text().splitlines()) if path.exists() else 0
 
@@ -219,7 +219,7 @@ class Restarted:
         return self.stage.inspect(self.box)["State"]
 
     def starts_again(self, meanwhile=lambda: None):
-        """Without a daemon: PID 1 is killed, and the engine starts the container anew."""
+        """Kills the daemon, then PID 1; the engine starts the container again."""
         self.stage.daemon.kill()
         meanwhile()
         before = self.state()["Pid"]

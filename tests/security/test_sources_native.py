@@ -10,7 +10,7 @@ pytestmark = pytest.mark.deadline(300)
 
 
 class UnguardedInit:
-    """unguard.c in the place of agentix-init; no guard is off, and no paths are swapped, yet."""
+    """unguard.c in the place of agentix-init; at first no guard is off and no path is swapped."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -20,7 +20,7 @@ class UnguardedInit:
         (directory / "real").symlink_to(os.environ["AGENTIX_INIT"])
 
     def swap(self, one, other):
-        """Right before each start from now on."""
+        """Swaps two paths right before each start from now on."""
         (self.directory / "swap").write_text(f"{one}\n{other}")
 
     def leave_out(self, guard):
@@ -33,7 +33,8 @@ def fixture_ground(tmp_path):
 
 
 def test_last_part_that_changes_between_check_and_mount_changes_nothing(tmp_path, ground):
-    """The other way round, too: what is mounted is what was checked, wherever it is by then."""
+    """The sandbox gets the checked directory, at whatever path it is then; the swap is tested in
+    both directions."""
     init = UnguardedInit(tmp_path / "init")
     with staged(tmp_path / "d", config={"init": init.program}) as stage:
         store = stage.daemon.place.data / "store"
@@ -45,7 +46,7 @@ def test_last_part_that_changes_between_check_and_mount_changes_nothing(tmp_path
         init.leave_out("")
         assert outcome(stage, **given("mount", ground.outside / "etc")) == CHECKED
         assert (ground.source / "file").read_text() == CHECKED
-        # And by a symlink to what is the daemon's own.
+        # The same with a symlink to the daemon's own files.
         (ground.project / "link").symlink_to(store)
         init.swap(ground.source, ground.project / "link")
         assert outcome(stage, **given("mount", ground.source)) == CHECKED

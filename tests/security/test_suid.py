@@ -13,14 +13,14 @@ from agxtest.protos import agbox
 from inside import LEFT, said, writable_mount_of
 
 DEBIAN = "agx-debian:1"
-# dpkg, and what it looks for; their libraries come along.
+# dpkg and the programs that it needs; their libraries are copied too.
 PROGRAMS = (
     *("/bin/bash", "/bin/cat", "/bin/rm", "/bin/sh", "/bin/stat", "/bin/tar", "/bin/chmod"),
     *("/bin/mkdir",),
     *("/usr/bin/dpkg", "/usr/bin/dpkg-deb", "/usr/bin/dpkg-query", "/usr/bin/dpkg-split"),
     *("/usr/bin/diff", "/sbin/ldconfig", "/sbin/start-stop-daemon"),
 )
-# As in the packages sudo, cron, openssh-client and base-files of Debian.
+# The modes in Debian's packages sudo, cron, openssh-client and base-files.
 MODES = {
     "usr/bin/sudo": 0o4755,
     "usr/bin/crontab": 0o2755,
@@ -39,7 +39,7 @@ Description: files with bits
 
 
 def ran(stage, box, *command):
-    """What it wrote; it must have succeeded."""
+    """Runs a command, which must succeed, and returns its output."""
     run = stage.client.run(box, *command)
     assert run.exit_code == 0, said(stage, run)
     return said(stage, run)
@@ -127,7 +127,7 @@ def test_guard_is_there_again_after_a_stop(stage, world):
     stage.client.deleted(box)
 
 
-# ---- whole programs
+# ---- complete programs
 
 
 def libraries(program):
@@ -136,7 +136,7 @@ def libraries(program):
 
 
 def debian():
-    """A root of this machine's dpkg and tar."""
+    """An image with dpkg and tar of this machine."""
     tree = images.base()
     wanted = {*PROGRAMS, *(x for p in PROGRAMS for x in libraries(p))}
     places = {parent for path in wanted for parent in Path(path.lstrip("/")).parents}
@@ -181,7 +181,7 @@ def modes_inside(stage, box, top):
 def test_dpkg_installs_programs_with_the_bits_beside_a_writable_mount(
     stage, debian_box, world, tmp_path
 ):
-    """What apt-get does once it has fetched the packages; sandboxes of tests have no network."""
+    """As apt-get does after its downloads; sandboxes of tests have no network."""
     top = root_with_bits(tmp_path / "package")
     (top / "DEBIAN").mkdir()
     (top / "DEBIAN" / "control").write_text(CONTROL)
