@@ -35,12 +35,12 @@ class Installed:
         return self.cli.run(*words, env=self.env | changes)
 
     def status(self):
-        """(exit status, what it says)."""
+        """The exit status and output of `agentix daemon status`."""
         done = self.run("daemon", "status")
         return done.returncode, done.stdout
 
     def daemons(self):
-        """The processes of our agentixd that live."""
+        """The pids of the running processes of our agentixd."""
         found = []
         for path in Path("/proc").glob("[0-9]*/exe"):
             try:

@@ -1,4 +1,4 @@
-"""Shared by tests on a real Docker Engine: a daemon, a client, and a check that nothing is left."""
+"""For tests on a real Docker Engine: a daemon, a client, and a check that nothing is left."""
 
 import pytest
 from agxtest import nft
@@ -12,7 +12,7 @@ BUSYBOX = "agx-busybox:1"
 
 
 class Stage:
-    """A daemon on the engine, and a client of it that is made anew where the daemon is."""
+    """A daemon on the engine, and its client, which is made again when the daemon starts again."""
 
     def __init__(self, directory, mode, config, daemon=DockerDaemon):
         self.daemon = daemon(directory, mode, config)
@@ -31,7 +31,7 @@ class Stage:
         self.connect()
 
     def start(self):
-        """After daemon.kill()."""
+        """Starts the daemon after daemon.kill()."""
         self.daemon.start()
         self.connect()
 
@@ -46,7 +46,7 @@ class Stage:
         return "agx-agbox:1" if self.mode == "agbox" else BUSYBOX
 
     def primary(self, sandbox_id):
-        """The engine's name of it."""
+        """The engine's name of the primary container."""
         return f"{'agbox-primary' if self.mode == 'agbox' else 'agentix'}-{sandbox_id}"
 
     def inspect(self, sandbox_id):
@@ -56,11 +56,11 @@ class Stage:
         return self.client.get(sandbox_id).state
 
     def runs(self, sandbox_id, *command):
-        """The exit code of a command there."""
+        """Runs a command in the sandbox and returns its exit code."""
         return self.client.run(sandbox_id, *(command or ("true",))).exit_code
 
     def delete_all(self):
-        """And nothing of them is left."""
+        """Deletes all sandboxes and checks that nothing of them is left."""
         if not self.engine.runs():
             self.engine.start()
         if self.daemon.process.poll() is not None:
@@ -69,7 +69,7 @@ class Stage:
             if each.state not in (agbox().SANDBOX_STATE_DELETING, agbox().SANDBOX_STATE_DELETED):
                 self.client.box.DeleteSandbox(sandbox_id=each.sandbox_id)
         wait_for(lambda: not self.client.box.ListSandboxes().sandboxes, "all are deleted", 60)
-        # What the engine made late for a daemon that was killed goes at a look.
+        # The daemon removes objects that the engine made late for a killed daemon when it looks.
         wait_for(lambda: self.engine.containers() == [], "no container is left", 60)
         wait_for(lambda: self.engine.networks() == [], "no network is left", 60)
         assert self.engine.call("GET", "/volumes")["Volumes"] in (None, [])
@@ -90,7 +90,7 @@ def fixture_engine():
 
 @pytest.fixture(name="start_stage")
 def fixture_start_stage(tmp_path, deadline):
-    """start_stage(mode, config): a daemon on the engine, which leaves nothing there."""
+    """start_stage(mode, config) starts a daemon on the engine, which leaves nothing there."""
     stages = []
 
     def start(mode="agentix", config=None):

@@ -16,7 +16,7 @@ from agxtest.server import wait_for
 
 PORT = 8765
 HOST, GATEWAY = "203.0.113.1", "203.0.113.10"
-# A name has to have a public address, or it does not count.
+# The name needs a public address; other addresses are ignored.
 NAMED, OTHER = "8.8.77.1", "8.8.77.2"
 NAME = "files.example.test"
 SERVE = f"echo an answer >index.html; exec httpd -f -p {PORT}"
@@ -30,7 +30,7 @@ def sh(*words):
 
 @pytest.fixture(name="outside", scope="module", autouse=True)
 def fixture_outside(tmp_path_factory):
-    """The world around the host of the box, whose /etc is its own."""
+    """The network around the host of the box. The box has its own /etc."""
     sh("ip", "netns", "add", "outside")
     sh("ip", "link", "add", "up0", "type", "veth", "peer", "name", "eth0", "netns", "outside")
     inside = ("ip", "-n", "outside")
@@ -56,7 +56,7 @@ def fixture_outside(tmp_path_factory):
 
 
 def answers(address):
-    """To the host."""
+    """Whether the address answers to the host."""
     with contextlib.suppress(OSError), socket.create_connection((address, PORT), timeout=5):
         return True
     return False

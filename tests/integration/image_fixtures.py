@@ -11,11 +11,11 @@ from agxtest.daemon import Daemon
 from agxtest.registry import Registry
 from agxtest.server import wait_for
 
-TIMEOUT_S = 180  # says when a hang is one: some archives have thousands of files
+TIMEOUT_S = 180  # only ends a hang: some archives have thousands of files
 
 
 class ImageStage:
-    """The daemon, `agentix image` with it, and what is on its disk."""
+    """The daemon, `agentix image` with it, and the files on its disk."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -44,13 +44,13 @@ class ImageStage:
         return subprocess.Popen(self.command(*words), env=self.env, **options)
 
     def ok(self, *words, **options):
-        """What it printed: it must succeed."""
+        """Runs a command, which must succeed, and returns its output."""
         done = self.run(*words, **options)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def fails(self, *words, **options):
-        """Its last line: it must fail."""
+        """Runs a command, which must fail, and returns the last line of its errors."""
         done = self.run(*words, **options)
         assert (done.returncode, done.stdout) == (1, ""), done.stdout
         return done.stderr.splitlines()[-1]
@@ -70,7 +70,7 @@ class ImageStage:
     # -- the disk
 
     def layers(self):
-        """diff id -> the directory with its files."""
+        """Maps each diff id to the directory with the layer's files."""
         found = (self.images / "layers").glob("sha256-*")
         return {each.name.replace("-", ":"): each / "tree" for each in found}
 
@@ -81,11 +81,11 @@ class ImageStage:
         return not self.layers() and not self.in_the_making() and not self.list()
 
     def settles(self):
-        """What is removed is moved to tmp/ first, and goes in its own time."""
+        """Waits until tmp/ is empty: removed files move there first and are deleted later."""
         wait_for(lambda: not self.in_the_making(), "nothing is in the making", TIMEOUT_S)
 
     def spooled(self):
-        """Bytes of files without a name that the daemon has open: of imports and pulls."""
+        """The bytes in open files without a name, which imports and pulls use."""
         total = 0
         for link in Path(f"/proc/{self.daemon.process.pid}/fd").iterdir():
             try:
@@ -98,7 +98,7 @@ class ImageStage:
 
 @pytest.fixture(name="start_stage")
 def fixture_start_stage(tmp_path):
-    """start_stage(config): a daemon of its own."""
+    """start_stage(config) starts a separate daemon."""
     daemons = []
 
     def start(config=None):

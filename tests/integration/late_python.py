@@ -1,6 +1,6 @@
 """usage: python3 -I late_python.py DIRECTORY OPTION... PROGRAM: runs the program as python3 would.
 
-While DIRECTORY/hold exists it waits first, and reports that with an empty file DIRECTORY/waits-PID.
+It waits first while DIRECTORY/hold exists, and reports that with an empty file DIRECTORY/waits-PID.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A name server on a loopback address, as hosts have one for themselves."""
+"""A name server on a loopback address, as some hosts run for themselves."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ ANSWER = "192.0.2.7"
 
 
 def answer(question):
-    """To any name its one address; to questions for anything else nothing."""
+    """Answers any name with the same address, and questions of other types with no record."""
     at = 12
     while question[at]:
         at += question[at] + 1
@@ -38,7 +38,7 @@ def serve(server, asked):
 
 @contextmanager
 def resolver():
-    """A server on a loopback address of the host, and nothing else; which names were asked for."""
+    """Runs the server on a loopback address of the host; yields the names in its questions."""
     asked = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((RESOLVER, 53))

@@ -1,4 +1,4 @@
-"""Shared by tests of the native backend over gRPC: a daemon, a client, snapshots of the machine."""
+"""For tests of the native backend over gRPC: a daemon, a client, snapshots of the machine."""
 
 import contextlib
 import time
@@ -12,14 +12,14 @@ from agxtest.protos import agbox
 from agxtest.server import wait_for
 
 BUSYBOX = "agx-busybox:1"
-CALL_S = 120  # far more than any answer takes: a limit says when a hang is one
-GONE_S = 60  # for what the kernel removes when it has time
+CALL_S = 120  # far more than any answer takes: it only ends a hang
+GONE_S = 60  # for objects that the kernel removes later
 CHUNK = 1 << 16
 
 
 class Stage:
-    """A daemon in the box that the test is in, and a client that is made anew where the daemon is.
-    `before` is what the machine had when no daemon ran."""
+    """A daemon in the test's box, and its client, which is made again after each start of the
+    daemon. `before` is the state of the machine when no daemon ran."""
 
     def __init__(self, directory, config=None, mode="agentix"):
         bare = host.snapshot()
@@ -38,8 +38,8 @@ class Stage:
     # -- the daemon
 
     def connect(self):
-        """A program that a killed daemon was just starting has its socket for a moment, and answers
-        nobody."""
+        """Waits until the daemon answers. After a kill, a program that the daemon was just starting
+        may keep the socket for a moment without answering."""
         wait_for(self.reaches, "the daemon answers", CALL_S)
 
     def reaches(self):
@@ -60,7 +60,7 @@ class Stage:
         self.daemon.stop(CALL_S)
 
     def restart(self):
-        """A crash and a new start."""
+        """Kills the daemon and starts it again."""
         self.daemon.restart()
         self.connect()
 
@@ -71,11 +71,11 @@ class Stage:
         return Stub(self.client.channel, "agentix.v1.ImageService", seconds=CALL_S)
 
     def load(self, name):
-        """One of agxtest/images.py."""
+        """Imports an image of agxtest/images.py."""
         return self.send(images.archive(name))
 
     def send(self, data):
-        """An archive; the images in it."""
+        """Imports an archive and returns its images."""
         parts = [{"data": data[i : i + CHUNK]} for i in range(0, len(data), CHUNK)]
         return self.images.ImportImage(parts).images
 
@@ -91,28 +91,28 @@ class Stage:
         return state_name(self.client.get(sandbox_id).state)
 
     def states(self):
-        """Of all, by id."""
+        """The states of all sandboxes, by id."""
         found = self.client.box.ListSandboxes().sandboxes
         return {each.sandbox_id: state_name(each.state) for each in found}
 
     def runs(self, sandbox_id, *command):
-        """The exit code of a command there."""
+        """Runs a command in the sandbox and returns its exit code."""
         return self.client.run(sandbox_id, *(command or ("true",))).exit_code
 
     # -- what is left
 
     def files(self):
-        """Records and logs of what is over are kept for a while."""
+        """The daemon's files, except records and logs, which it keeps for a while."""
         return host.files(self.place.data, besides=("store", "exec-logs"))
 
     def knows_all(self):
-        """It has looked at what the daemon before it left. One that is ended earlier leaves that
-        to the next."""
+        """Whether the daemon has examined what the previous daemon left. A daemon that ends before
+        that leaves it to the next."""
         return "manager.recovered" in self.daemon.log().rpartition("manager.loaded")[2]
 
     def leaves_nothing(self):
-        """The daemon's own end takes the last of it along: what it keeps ready, its mount, its
-        control group. The kernel takes its time for some."""
+        """Stops the daemon and checks that the machine is as before. At its end the daemon removes
+        its prepared objects, its mount and its control group; the kernel may remove some later."""
         wait_for(self.knows_all, "the daemon knows all that there is", CALL_S)
         wait_for(lambda: not list(self.trash.iterdir()), "the trash is empty", CALL_S)
         self.stop()
@@ -130,7 +130,7 @@ class Stage:
         wait_for(lambda: not self.states(), "all are deleted", CALL_S)
 
     def close(self):
-        """And nothing is left of its sandboxes."""
+        """Deletes the sandboxes and checks that nothing is left."""
         try:
             self.delete_all()
             self.leaves_nothing()

@@ -1,4 +1,4 @@
-"""Shared by tests of an ordinary user's daemon.
+"""For tests of an ordinary user's daemon.
 
 The user exists only for the test: /etc/passwd, /etc/subuid and /etc/subgid are files of the test in
 its box. The programs are copied to a directory that this user can access.
@@ -61,7 +61,7 @@ class RootlessDaemon(daemon.NativeDaemon):
 
 @pytest.fixture(name="top", scope="module")
 def fixture_top():
-    """A directory that the user reaches, with the programs; and the user."""
+    """Makes the user, and a directory with the programs that the user can access."""
     with contextlib.ExitStack() as stack:
         top = Path(tempfile.mkdtemp(prefix="agxr"))
         stack.callback(shutil.rmtree, top)
@@ -116,7 +116,7 @@ class Stage(DaemonCli):
 
 @contextlib.contextmanager
 def staged(top):
-    """The daemon sees what is mounted before it starts, and nothing that is mounted later."""
+    """A stage for one test. The daemon sees only mounts that were made before its start."""
     directory = Path(tempfile.mkdtemp(prefix="d", dir=top))
     directory.chmod(0o755)
     stage = Stage(top, directory)
@@ -125,7 +125,7 @@ def staged(top):
     try:
         wait_for(lambda: not processes(), "nothing of the user runs")
     finally:
-        # What a failed test left must not fail the next one.
+        # Processes of a failed test must not make the next one fail.
         for pid, _ in processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -138,7 +138,7 @@ def fixture_stage(top):
 
 
 def processes():
-    """Of the user, and of ids that are set apart for him."""
+    """The processes of the user and of the ids in the user's subordinate range."""
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

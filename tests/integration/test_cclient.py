@@ -30,7 +30,7 @@ def fixture_server(serve):
 
 
 def call(*arguments, stdin="", env=None):
-    """The finished process of one `agentix call`."""
+    """Runs `agentix call` to its end and returns the finished process."""
     return subprocess.run(
         [*CALL, *map(str, arguments)],
         input=stdin,
@@ -43,13 +43,14 @@ def call(*arguments, stdin="", env=None):
 
 
 def values(done):
-    """What a successful call printed."""
+    """The values that a successful call printed."""
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 class Cutter:
-    """A TCP proxy that cuts connections, or the first ones, after so many bytes of the server."""
+    """A TCP proxy that cuts all connections, or the first ones, after so many bytes from the
+    server."""
 
     def __init__(self, port, limit, times):
         self.port, self.limit, self.times, self.cuts = port, limit, times, 0
@@ -337,7 +338,7 @@ def runs(server, n):
 
 def test_abandoned_calls_leave_no_connection(server):
     before = len(os.listdir(f"/proc/{server.pid}/fd"))
-    for n in (1, 2, 3):  # the server keeps each for a while, in case its client comes back
+    for n in (1, 2, 3):  # the server keeps each for a while, in case its client reconnects
         process = subprocess.Popen(
             [*CALL, server.unix, "c:functions::endless", "--stream"], stdout=subprocess.DEVNULL
         )

@@ -26,7 +26,7 @@ TIMEOUT_S = 60
 
 
 class Command:
-    """A command of the fake daemon: what it writes is put in, and it ends when the test says."""
+    """A command of the fake daemon. The test supplies its output and decides when it ends."""
 
     def __init__(self, fake):
         self.fake, self.written = fake, {STDOUT: b"", STDERR: b""}
@@ -64,7 +64,7 @@ class Command:
         return self.status.state != RUNNING
 
     def asked(self, method):
-        """How often."""
+        """The number of requests."""
         return sum(name == method for name, _ in self.fake.requests)
 
     def read(self, request, context):
@@ -206,7 +206,7 @@ def test_interrupted_run_does_not_wait_for_long(cli, command):
 
 
 def test_run_interrupted_when_the_command_has_ended_gives_its_exit_code(cli, command):
-    """The end is known to the daemon, but has not come to us yet."""
+    """The daemon knows the end, but its message has not arrived yet."""
     late = threading.Event()
     wait = command.wait
 
@@ -227,7 +227,7 @@ def test_run_interrupted_when_the_command_has_ended_gives_its_exit_code(cli, com
 
 
 def unread(pipe):
-    """Bytes that wait in it."""
+    """The number of bytes that wait in the pipe."""
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, struct.pack("i", 0)))[0]
 
 
@@ -288,13 +288,13 @@ def test_run_gathers_input_while_a_piece_is_on_its_way(cli, fake, command):
     data, given = os.urandom(4 << 20), 0
 
     def taken():
-        """Bytes that it has read. Without end when it has them all, or will soon."""
+        """The number of bytes that it has read; infinite if it has read them all, or will soon."""
         with contextlib.suppress(TypeError, ValueError):  # the pipe is closed: all was given
             return given - unread(process.stdin)
         return math.inf
 
     def slow(requests, context):
-        """Each piece is on its way until so much more was read; a pipe holds 64 KiB."""
+        """Each piece stays in flight until so many more bytes were read; a pipe holds 64 KiB."""
         came = len(command.input) + sum(len(request.data) for request in requests)
         wait_for(lambda: taken() - came >= 256 << 10, "it reads on")
         return command.write_input(requests, context)

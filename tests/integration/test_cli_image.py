@@ -278,7 +278,7 @@ def test_pull_that_is_interrupted_cancels_the_call(cli, fake):
 
 
 def importing(fake):
-    """What came, as (names, bytes)."""
+    """The received imports, as (names, bytes)."""
     got = []
 
     def method(requests, _context):
@@ -319,7 +319,7 @@ def test_import_of_several_images_prints_all_ids(cli, fake, tmp_path):
 
 
 def tree(top):
-    """Something of every kind."""
+    """A directory with a file of every type."""
     (top / "etc").mkdir(parents=True)
     (top / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\n")
     (top / "etc" / "passwd").chmod(0o640)
@@ -391,7 +391,7 @@ def test_import_does_not_read_a_terminal(cli, fake):
 
 
 def test_import_that_the_daemon_refuses_in_the_middle_stops(cli, fake):
-    """However much would still come: a stream without an end."""
+    """The input is a stream without an end."""
 
     def method(requests, _context):
         next(requests)
@@ -407,7 +407,7 @@ def test_import_that_the_daemon_refuses_in_the_middle_stops(cli, fake):
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("source", ["/dev/zero", "-"])
 def test_import_that_is_interrupted_cancels_the_call(cli, fake, signo, source):
-    """In the middle of sending, and while it waits for more."""
+    """While it sends, and while it waits for input."""
     began, gone = threading.Event(), threading.Event()
 
     def method(requests, context):

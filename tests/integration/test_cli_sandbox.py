@@ -131,7 +131,7 @@ def test_create_with_a_timeout_says_what_is_the_matter(cli, fake):
 
 
 def until_drawn(screen, words, start=0):
-    """In a piece of the screen from `start` on."""
+    """Waits until a piece of the screen from `start` on contains the text."""
     wait_for(lambda: words.encode() in b"".join(screen[start:]), f"{words} is drawn")
 
 
@@ -286,7 +286,7 @@ def test_get_shows_what_is_used(cli, fake):
         "cache\\u{1b}.pids=2",
     ]
     printed = json.loads(cli.run("sandbox", "get", "box-1", "--json").stdout)
-    # What is not known is not there.
+    # Unknown values are left out.
     assert printed["use"] == {
         "memory_bytes": "64000000",
         "memory_limit_bytes": "512000000",
@@ -526,7 +526,7 @@ def test_without_a_daemon_it_says_what_to_do(cli):
     assert "`agentix daemon start`" in done.stderr
 
 
-# HTTP/2 of a server that takes no call any more: SETTINGS, and GOAWAY without a last stream.
+# HTTP/2 of a server that accepts no more calls: SETTINGS, and GOAWAY without a last stream.
 GOING_AWAY = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]) + bytes([0, 0, 8, 7]) + bytes(13)
 
 
@@ -554,7 +554,7 @@ def test_socket_of_another_user_is_named(cli):
         cli.socket.parent.chmod(0)
     nobody = {"user": 65534, "group": 65534} if os.getuid() == 0 else {}
     with tempfile.TemporaryDirectory() as folder:
-        # The build may be in a directory where others may not look.
+        # The build may be in a directory that others may not read.
         os.chmod(folder, 0o755)
         cli.program = shutil.copy(cli.program, folder)
         process = cli.start("sandbox", "list", cwd="/", **nobody)

@@ -199,7 +199,7 @@ def test_daemon_that_is_about_to_end_is_followed_by_another(installed, box):
 
 
 def connections(installed):
-    """To the daemon's socket, as the kernel counts them."""
+    """The number of connections to the daemon's socket, from the kernel."""
     lines = Path("/proc/net/unix").read_text().splitlines()
     return sum(each.split()[5:8:2] == ["03", str(installed.cli.socket)] for each in lines)
 

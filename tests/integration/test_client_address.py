@@ -20,7 +20,7 @@ def spawn(awaitable):
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
-    """Key and certificate for localhost, signed by themselves."""
+    """Makes a key and a self-signed certificate for localhost."""
     where = tmp_path_factory.mktemp("tls")
     key, cert = where / "key.pem", where / "cert.pem"
     command = (
@@ -93,7 +93,7 @@ def test_tls_works_with_a_certificate_that_is_trusted_and_only_then(certificate)
 
 
 async def _tunnel(reader, writer, asked):
-    """A proxy that knows CONNECT."""
+    """A proxy that supports CONNECT."""
     peer = Peer(reader, writer)
     asked.append((await peer.read_head(), peer.headers))
     host, port = peer.path.rsplit(":", 1)

@@ -28,7 +28,7 @@ async def collect(stream):
 
 
 async def connected(server, client):
-    """The server's end, once a call has been answered: the next one is sent at once."""
+    """The server's side of a connection that has answered a call, so the next is sent at once."""
     call = spawn(client.remote(targets.add, 1))
     peer = await server.greet()
     peer.answer(await peer.expect("unary"), 1)

@@ -87,7 +87,7 @@ def run(server, main):
 
 
 async def rest(items):
-    """What comes up to the end: the values, and the error or None."""
+    """Reads a stream to its end: the values, and the error or None."""
     values = []
     try:
         async for item in items:
@@ -98,7 +98,7 @@ async def rest(items):
 
 
 async def talk(client, fn, *items):
-    """Sends each item after the answer to the one before it, and ends the input."""
+    """Sends each item after the answer to the previous one, and ends the input."""
     inbox = Channel()
     await inbox.send(items[0])
     values = []

@@ -29,7 +29,7 @@ class Server:
         if made.returncode != 0:
             pytest.skip(f"agentixx 0.1.5 cannot be installed: {made.stderr[-300:]}")
         port = free_port()
-        # It has its working directory on the path of its worker: that is where the targets are.
+        # The targets are in its working directory, which is on the path of its worker.
         self.process = subprocess.Popen(
             [
                 made.stdout.strip() + "/bin/agentix-server",

@@ -19,13 +19,13 @@ async def collect(stream):
 
 
 async def noticed(client):
-    """Until the client knows that its connection is gone."""
+    """Waits until the client has detected the lost connection."""
     while client._sio is not None:  # noqa: ASYNC110  (the client has no event for it)
         await asyncio.sleep(0.001)
 
 
 async def resumed(server, known=(), unknown=()):
-    """The next connection: it resumes, and the server says what it knows."""
+    """Accepts the next connection, which resumes; the server sends the calls that it knows."""
     peer = await server.greet(resumed=True)
     assert peer.auth["session"] == "s1"
     named = (await peer.expect("resume"))["calls"]
@@ -79,7 +79,7 @@ async def test_a_result_that_is_sent_twice_counts_once():
 
 @scenario
 async def test_a_connection_that_is_lost_behind_its_first_packet_is_one_try_of_many():
-    """The end is seen before the packet is looked at: the client has it, and no connection."""
+    """The client detects the end before it parses the packet that it has received."""
     async with FakeRuntime() as server, RuntimeClient(server.url) as client:
         call = spawn(client.remote(targets.add, 1))
         peer = await server.greet()

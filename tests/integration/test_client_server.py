@@ -53,7 +53,7 @@ class Server:
 
 
 async def running(server, n):
-    """Until the server has so many calls."""
+    """Waits until the server has so many calls."""
     await asyncio.to_thread(wait_for, lambda: health(server.path)["calls"] == n, "the calls run")
 
 
@@ -63,7 +63,7 @@ def end(sock):
 
 
 class Cutter:
-    """A Unix socket in front of the server whose connections can be cut."""
+    """A Unix socket in front of the server; the test can cut its connections."""
 
     def __init__(self, directory, target):
         self.path = str(directory / "cut")
@@ -248,7 +248,7 @@ def test_connections_cut_again_and_again_lose_and_double_nothing(cutter):
             cuts, before = 0, 0
             while not work.done():
                 await asyncio.sleep(0.1)
-                # It gets on, however slowly.
+                # The work continues, however slowly.
                 while arrived() == before and not work.done():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
                 before = arrived()

@@ -28,12 +28,12 @@ LOOP, THREAD = 0, 1
 
 
 def alone(test):
-    """A test of agentix-worker only; for the Python worker there is none, so nothing to skip."""
+    """Marks a test of agentix-worker only; the Python worker runs without it, not as a skip."""
     return None if PACKAGE else test
 
 
 def unsanitized(test):
-    """A test of memory: a sanitizer keeps what was freed, so there is none under one."""
+    """Marks a test of memory, which does not run under a sanitizer: one keeps freed memory."""
     return None if SANITIZED else test
 
 
@@ -72,7 +72,7 @@ class Worker:
         self.send_raw(struct.pack("<I", len(body)) + body, lane)
 
     def send_raw(self, data, lane):
-        """Reads while the worker takes nothing: it may be waiting for us to read, as it may, since
+        """Writes, and reads while the worker does not. The worker may wait for us to read, because
         the real server never waits to write."""
         sock, left = self.lanes[lane], memoryview(data)
         while left:
@@ -83,7 +83,7 @@ class Worker:
                     self.read()
 
     def call(self, target, *args, kind="unary", lane=LOOP, flags=3, call_id="c", **kwargs):
-        """Sends a call of functions::`target` and gives its id."""
+        """Sends a call of functions::`target` and returns its id."""
         self.last_id += 1
         frame = {"type": "call", "id": self.last_id, "kind": kind, "flags": flags, "max": 1 << 20}
         frame |= {"call_id": call_id, "display_name": target, "args": args, "kwargs": kwargs}
@@ -92,8 +92,8 @@ class Worker:
         return self.last_id
 
     def read(self, timeout=TIMEOUT_S):
-        """Waits for bytes and takes their frames; False when the worker has closed its lanes, and
-        neither has anything more."""
+        """Waits for bytes and splits them into frames; False if the worker has closed its lanes and
+        both are empty."""
         ready = select.select(self.lanes, [], [], timeout)[0]
         assert ready, f"nothing in {timeout} s"
         ended = 0
@@ -119,7 +119,7 @@ class Worker:
         self.partial[lane] = data
 
     def next(self, wanted):
-        """The first frame that `wanted` likes; others stay for later."""
+        """The first frame that `wanted` accepts; others stay for later."""
         while True:
             for i, frame in enumerate(self.frames):
                 if wanted(frame):
@@ -145,7 +145,7 @@ class Worker:
         return self.next(lambda f: f.get("id") == call and f["type"] == "stream_item")["value"]
 
     def items(self, call):
-        """All that a call has sent, up to its end."""
+        """All items of a call, up to its end."""
         frame = self.end(call)
         assert frame["type"] == "stream_end", frame
         mine = [f for f in self.frames if f.get("id") == call and f["type"] == "stream_item"]
@@ -153,12 +153,12 @@ class Worker:
         return [f["value"] for f in mine]
 
     def quiet(self, seconds=0.2):
-        """Takes what comes until nothing has come for a while."""
+        """Reads frames until none has arrived for a while."""
         while select.select(self.lanes, [], [], seconds)[0]:
             self.read()
 
     def gets(self, n):
-        """So many frames come, and no more."""
+        """Checks that exactly so many frames arrive."""
         while len(self.frames) < n:
             assert self.read(), "the worker closed its lanes"
         self.quiet()
@@ -168,7 +168,7 @@ class Worker:
         self.send({"type": "credit", "id": call, "n": n, "bytes": size}, lane)
 
     def stop(self, grace_ms=10000):
-        """An orderly end: exit status 0, no thread or memory left behind."""
+        """Ends the worker and checks it: exit status 0, no thread or memory left behind."""
         self.send({"type": "shutdown", "grace_ms": grace_ms})
         assert self.process.wait(TIMEOUT_S) == 0
         self.close()
@@ -568,7 +568,7 @@ def test_a_thousand_streams_at_once(worker):
     ("function", "statuses"),
     [
         ("abort", [-signal.SIGABRT]),
-        # A sanitizer catches the signal and exits in its own way.
+        # A sanitizer catches the signal and exits with a status of its own.
         ("segv", [-signal.SIGSEGV, -signal.SIGABRT, 1, 66]),
         ("leave", [3]),
     ],

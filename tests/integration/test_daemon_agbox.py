@@ -15,7 +15,7 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
 class AgboxPlace(Place):
-    """Where agents-sandbox would have its files, beside ours."""
+    """A place with the directories of agents-sandbox beside ours."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ class AgboxPlace(Place):
         )
 
     def lines(self):
-        """The log: each line is an object."""
+        """The lines of the log, each a JSON object."""
         return [json.loads(line) for line in self.said().splitlines()]
 
 

@@ -11,7 +11,7 @@ from agxtest.daemon import Place
 
 class ProductPlace(Place):
     def backend(self):
-        """That of the test, or the default."""
+        """The backend of the test, or the default."""
         return []
 
 
@@ -31,7 +31,7 @@ def test_a_backend_that_there_is_not_is_told_with_those_that_there_are(place, ch
     )
 
 
-# Without the right to make packet filters, whoever runs the tests.
+# The daemon may not make packet filters, even if root runs the tests.
 UNPRIVILEGED = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
 
 

@@ -19,7 +19,7 @@ LABELS = {"weight": "x" * 2000}
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of its own for the data, of 16 MiB."""
+    """Mounts a separate file system of 16 MiB for the data."""
     data = tmp_path / "data"
     data.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "agx", data], check=True)
@@ -41,7 +41,7 @@ def client(daemon):
 
 
 def fill(directory):
-    """Takes all the space that is left."""
+    """Fills all free space."""
     filler = directory / "filler"
     with filler.open("wb", buffering=0) as file:
         with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ def fill(directory):
 
 
 def create_until_refused(client):
-    """Ids that were accepted, and the first refusal."""
+    """The accepted ids, and the first refusal."""
     accepted = []
     for _ in range(MANY):
         name = unique("box")
@@ -78,12 +78,12 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_by_itself(daemon, 
     accepted, refusal = create_until_refused(client)
     assert refusal.code == "RESOURCE_EXHAUSTED" and refusal.reason == ""
     assert "space" in refusal.message or "full" in refusal.message, refusal
-    # Reads go on, and subscriptions too.
+    # Reads and subscriptions continue.
     assert client.get(before).state == agbox().SANDBOX_STATE_READY
     assert len(client.history(before)) == client.get(before).last_event_sequence
     assert {s.sandbox_id for s in client.box.ListSandboxes().sandboxes} == {before, *accepted}
     assert client.box.Ping().daemon == "agentixd"
-    # With space, without a restart: requests are taken, and what was accepted comes to its end.
+    # With space, and without a restart: new requests are accepted, and accepted ones complete.
     filler.unlink()
     made = wait_for(lambda: can_create(client), "creates are taken again")
     for name in (*accepted, made.sandbox_id):

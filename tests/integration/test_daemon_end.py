@@ -14,7 +14,7 @@ from agxtest.server import held_up, wait_for
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-# Five are promised; a machine that builds something else at the same time gets more.
+# The limit is five; a busy machine gets more.
 END_S = 20
 SANITIZE = os.environ.get("SANITIZE", "none")
 
@@ -77,7 +77,7 @@ def test_subscribers_and_a_backend_that_hangs_do_not_hold_it_up(place):
             with pytest.raises(grpc.RpcError) as error:
                 list(stream)
             assert error.value.code() == grpc.StatusCode.UNAVAILABLE
-    # The create is carried on by the next one.
+    # The next daemon continues the create.
     place.start()
     found = call(place.socket, f"{service}/GetSandbox", sandbox_id="stuck")
     assert found.sandbox.sandbox_id == "stuck"
@@ -109,10 +109,10 @@ def test_the_limit_ends_it_whatever_is_left_to_do(place):
         watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
         next(watch)
         process.send_signal(signal.SIGTERM)
-        # ThreadSanitizer does not like it when threads are left behind.
+        # ThreadSanitizer reports threads that are left behind.
         assert process.wait(TIMEOUT_S) in ([0, 66] if SANITIZE == "thread" else [0])
         watch.cancel()
-    # Nothing that it left is in the way of the next one.
+    # The next daemon starts despite the files that it left.
     assert place.call().returncode == 0
 
 
@@ -131,12 +131,12 @@ def test_it_takes_no_new_connections_while_it_ends(place):
 def test_a_second_signal_ends_it_at_once(place):
     place.configure("shutdown: {grace: 3s}\n")
     process = place.start()
-    # Both wait for it when it goes on: the second is seen as soon as the first.
+    # Both signals are pending when it continues, so it sees the second as soon as the first.
     with held_up(process.pid):
         os.kill(process.pid, signal.SIGTERM)
         os.kill(process.pid, signal.SIGINT)
     assert process.wait(TIMEOUT_S) in (128 + signal.SIGTERM, 128 + signal.SIGINT)
-    # What it left is no obstacle.
+    # The next daemon starts despite the files that it left.
     assert place.call().returncode == 0
 
 
@@ -178,7 +178,7 @@ def test_sighup_makes_the_log_anew_after_it_was_moved(place):
 
 def test_sighup_in_the_foreground_does_no_harm(place):
     process = place.start()
-    # ThreadSanitizer may lose a signal that comes during the start.
+    # ThreadSanitizer may lose a signal that arrives during the start.
     assert check_health(place.socket) == health_pb2.HealthCheckResponse.SERVING
     process.send_signal(signal.SIGHUP)
     ended = lambda: process.poll() is not None  # noqa: E731

@@ -24,12 +24,12 @@ LONGEST_S = 0.06  # from the first request to the kill
 BOXES = 3  # of each thread at a time: enough to meet one in any state
 REQUESTS = {"create", "exec", "cancel", "stop", "resume", "delete"}
 ENDS = ("EXEC_FINISHED", "EXEC_FAILED", "EXEC_CANCELLED")
-# What says that the request may or may not have been accepted.
+# Errors that leave open whether the request was accepted.
 LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
 
 
 class Box:
-    """A sandbox as its thread knows it."""
+    """A sandbox, as its thread has recorded it."""
 
     def __init__(self, name):
         self.name = name
@@ -59,7 +59,7 @@ class Walker:
             self.error = error
 
     def step(self, client):
-        """False when the daemon is gone."""
+        """Returns False if the daemon is gone."""
         if len(self.boxes) < BOXES:
             self.boxes.append(Box(unique("box")))
             return self.create(client, self.boxes[-1])
@@ -126,7 +126,7 @@ class Walker:
         return got is not None
 
     def audit(self, client):
-        """After a restart: of each sandbox that was touched."""
+        """Checks, after a restart, each sandbox that this thread has used."""
         for box in [*self.boxes, *self.old]:
             if audit(client, box):
                 self.boxes = [b for b in self.boxes if b is not box]
@@ -134,12 +134,13 @@ class Walker:
 
 
 def settled(box):
-    """It has its last event: nothing can be lost any more that was not looked at."""
+    """Whether the audit has seen its last event, so that no unchecked event can be lost."""
     return bool(box.known) and box.known[-1].event_type == agbox().SANDBOX_DELETED
 
 
 def audit(client, box):
-    """Everything acknowledged is there. True: it was never acknowledged, and does not exist."""
+    """Checks that everything acknowledged exists. True: the sandbox was never acknowledged, and
+    does not exist."""
     try:
         events = client.history(box.name)
     except grpc.RpcError as error:
@@ -178,7 +179,7 @@ def check_events(box, types, events):
 
 
 def finish(client, walkers):
-    """All that was accepted comes to its end."""
+    """Waits until all accepted requests are complete."""
     for walker in walkers:
         for box in [*walker.boxes, *walker.old]:
             for name, code in box.execs.items():
@@ -191,7 +192,7 @@ def finish(client, walkers):
 
 
 def check_journal(world):
-    """Nothing was done twice: each thing that the world did once, it did once."""
+    """Checks that the world did nothing twice that must happen once."""
     once = Counter(
         entry for entry in world.journal() if entry[0] in ("make", "remove", "exec-start")
     )
@@ -200,7 +201,7 @@ def check_journal(world):
 
 
 def kill_somewhere(daemon, walkers, moments):
-    """One life of the daemon under load."""
+    """Runs the daemon under load until it is killed."""
     client = Client(daemon.channel())
     client.box.Ping()
     threads = [threading.Thread(target=w.walk, args=(client,)) for w in walkers]
@@ -228,7 +229,7 @@ def test_a_daemon_that_is_killed_again_and_again_loses_nothing(tmp_path):
     walkers = [Walker(n) for n in range(THREADS)]
     try:
         kills = 0
-        # On a slow machine few requests come before a kill: it goes on until there was one of each.
+        # On a slow machine few requests precede a kill: continue until there was one of each kind.
         while kills < KILLS or (KILLS >= 100 and len(accepted_by(walkers)) < len(REQUESTS)):
             kill_somewhere(daemon, walkers, moments)
             daemon.start()

@@ -45,7 +45,7 @@ def test_it_serves_health_and_the_true_protos_by_reflection(place):
         service = pool.FindServiceByName("agbox.v1.SandboxService")
         assert len(service.methods) == 13
         assert pool.FindServiceByName("agentix.v1.ControlService")
-        # The true file: protobuf-c's input has no proto3 `optional`.
+        # The original file: protobuf-c's input has no proto3 `optional`.
         exec_status = pool.FindMessageTypeByName("agbox.v1.CreateSpec")
         assert any(field.has_presence for field in exec_status.fields)
     stop(process)
@@ -192,7 +192,7 @@ def test_another_user_is_refused_and_one_of_the_list_is_served(place, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root")
     process = place.start()
-    # As wide as it can become by mistake: what counts is who calls.
+    # The widest mode that it can get by mistake: the daemon checks who calls.
     for path in (place.top, place.run_home, place.run):
         path.chmod(0o755)
     place.socket.chmod(0o666)
@@ -208,15 +208,15 @@ def test_another_user_is_refused_and_one_of_the_list_is_served(place, tmp_path):
 
 
 def call_as_nobody(path):
-    """The status of a call by another user: a child that becomes one."""
+    """The status of a call by another user: a child process changes its user id."""
     reader, writer = os.pipe()
-    # Of a thread-free, fresh interpreter: grpcio does not live through a fork.
+    # In a new interpreter without threads, because grpcio does not survive a fork.
     script = (
         "import os, sys, grpc\n"
         "from grpc_health.v1 import health_pb2, health_pb2_grpc\n"
         f"channel = grpc.insecure_channel('unix://{path}')\n"
         "stub = health_pb2_grpc.HealthStub(channel)\n"
-        # It connects with the first call; all that it imports may be where others may not look.
+        # It connects at the first call; its imports may be in directories that others may not read.
         f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
         "status = 'OK'\n"
         "try:\n"

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 UNITS = Path(os.environ.get("PACKAGING", "packaging")) / "systemd"
-# Becomes the program, with descriptor 3 and its own pid, as a manager would.
+# Becomes the program, with descriptor 3 and its own pid, as a service manager does.
 LAUNCHER = (
     "import os, sys\n"
     "os.dup2(int(sys.argv[1]), 3)\n"
@@ -53,7 +53,7 @@ def test_a_socket_that_is_handed_over_is_served_and_stays(place):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
-        # The client comes first: the manager starts the service because of it.
+        # The client connects first; the service manager starts the service because of it.
         with socket.socket(socket.AF_UNIX) as early:
             early.connect(str(path))
             process = launch(place, listener)
@@ -63,7 +63,7 @@ def test_a_socket_that_is_handed_over_is_served_and_stays(place):
         process.terminate()
         assert process.wait(TIMEOUT_S) == 0
         assert path.is_socket(), "it is the manager's, not ours to remove"
-        # The next start is served by the same socket.
+        # The next start uses the same socket.
         process = launch(place, listener)
         assert check_health(path) == SERVING
         process.terminate()
@@ -112,7 +112,7 @@ def test_the_manager_is_told_of_start_and_end(place, abstract):
 
 
 def environment_of_children(place):
-    """What processes of this place have in their environment, the daemon's own aside."""
+    """The environments of the processes of this place, except the daemon's own."""
     found = b""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and place.runs(int(entry.name)):
@@ -140,7 +140,7 @@ def test_the_units_leave_sandboxes_alone(name):
     service = read_unit(name)["Service"]
     assert service["Type"] == "notify"
     assert service["KillMode"] == "process"
-    # Groups below that of a service would keep it from being started again.
+    # Groups below a service's own group would prevent its next start.
     assert "Delegate" not in service
     assert "--foreground" in service["ExecStart"]
 
