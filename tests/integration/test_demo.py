@@ -30,7 +30,7 @@ def said_by(*command):
 
 
 class Machine:
-    """What there is on it; the demo's own files are below `tmp`."""
+    """The state of the machine; the demo's own files are below `tmp`."""
 
     def __init__(self, tmp):
         self.tmp = tmp
@@ -48,7 +48,8 @@ class Machine:
         }
 
     def note_instance(self):
-        """Of the daemon, as soon as it has one: its control groups are named after it."""
+        """Notes the daemon's instance as soon as it has one: its control groups are named after
+        it."""
         for each in self.tmp.glob("*/data/agentix/instance"):
             with contextlib.suppress(OSError):
                 self.instances.add(each.read_text()[:8])
@@ -61,14 +62,14 @@ class Machine:
         return [path for n in names for path in (*top.glob(n), *top.glob(f"*/{n}"))]
 
     def is_as_before(self):
-        # What has ended a moment ago may not be reaped yet.
+        # A process that has just ended may not be reaped yet.
         wait_for(lambda: self.state() == self.before, "the machine is as before")
         assert not self.groups()
 
 
 @pytest.fixture(name="machine")
 def fixture_machine():
-    # Short enough for the path of a socket.
+    # The path must be short enough for a socket.
     with tempfile.TemporaryDirectory(prefix="agxdemo") as tmp:
         yield Machine(Path(tmp))
 
@@ -85,7 +86,7 @@ def start(machine, *prefix, **popen):
 
 
 def run(machine, *prefix):
-    """Its lines, by their first words."""
+    """Runs the demo and returns its lines by their first words."""
     with start(machine, *prefix, stdout=subprocess.PIPE) as process:
         while process.poll() is None:
             machine.note_instance()
@@ -116,7 +117,7 @@ def test_it_calls_into_a_sandbox_twice_and_leaves_nothing(machine):
         machine.is_as_before()
 
 
-# As in a chroot: the kernel makes no user namespace for who is in one.
+# A process in a chroot may not make a user namespace.
 CHROOT = 'mount --rbind / "$0" && exec chroot "$0" "$@"'
 
 
@@ -142,7 +143,7 @@ def test_where_there_can_be_no_sandbox_it_says_why_and_calls_all_the_same(machin
 
 @contextlib.contextmanager
 def held(machine):
-    """One that cannot say its first line, so that it stays where it has a sandbox."""
+    """A demo that cannot print its first line, so it waits while it has a sandbox."""
     ours, theirs = os.pipe()
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     os.write(theirs, b"x" * PIPE_BYTES)
@@ -154,7 +155,7 @@ def held(machine):
                 wait_for(lambda: not children(process.pid), "and the sandbox is ready")
                 assert machine.note_instance() and machine.groups()
                 yield process
-                # Now it may say all that it has to, until nobody is left who could.
+                # Now it may print everything; read until all its processes have ended.
                 process.said = said.read()[PIPE_BYTES:].decode()
             finally:
                 with contextlib.suppress(ProcessLookupError):

@@ -12,7 +12,7 @@ from agxtest.server import wait_for
 
 BOX = Path(__file__).parents[1] / "support" / "docker_box.py"
 TOP = "/tmp"
-# Says which box it is in, runs a container that stays, says so, and waits.
+# Prints its box, starts a container that keeps running, prints that, and waits.
 STAY = """
 echo $AGX_DOCKER_BOX
 docker run -d --name stays --init agx-busybox:1 sleep 1000 >/dev/null && echo runs
@@ -29,7 +29,7 @@ def command(*words):
 
 
 def env(top):
-    """Boxes have their files below it."""
+    """An environment in which boxes have their files below `top`."""
     return os.environ | {"TMPDIR": str(top)}
 
 
@@ -45,7 +45,7 @@ def run(script, prefix=(), top=TOP):
 
 
 class Staying:
-    """A box whose program and container run until somebody ends them."""
+    """A box whose program and container run until they are killed."""
 
     def __init__(self, top=TOP):
         self.process = subprocess.Popen(
@@ -77,7 +77,7 @@ def names(path, needle):
 
 
 def leftovers(name, top=TOP):
-    """Files, cgroups, and processes that run for this box or see its mounts."""
+    """Files and cgroups of this box, and processes that run for it or see its mounts."""
     assert name.startswith("agx-docker-")
     found = [*Path(top).glob(name), *Path("/sys/fs/cgroup").glob(f"*/{name}")]
     found += Path("/sys/fs/cgroup").glob(name)
@@ -85,7 +85,7 @@ def leftovers(name, top=TOP):
 
 
 def processes(name):
-    """That run for this box or see its mounts."""
+    """The processes that run for this box or see its mounts."""
     found = Path("/proc").glob("[0-9]*")
     return [p for p in found if names(p / "cmdline", name) or names(p / "mountinfo", name)]
 
@@ -138,7 +138,7 @@ def test_group_that_is_killed_leaves_nothing():
 
 
 def test_watcher_that_is_killed_takes_all_processes_along_and_the_next_run_its_files(tmp_path):
-    """In a directory of its own: the next run of anybody would do, and others run meanwhile."""
+    """In a separate directory, because any later run removes the files, and other tests run too."""
     box = Staying(tmp_path)
     os.kill(box.watcher(), signal.SIGKILL)
     box.end()
@@ -162,7 +162,7 @@ def test_boxes_do_not_see_each_other():
 
 
 def test_works_in_a_chroot_without_cgroups(tmp_path):
-    """Its root is no mount point, and its /sys is empty."""
+    """The root of the chroot is not a mount point, and its /sys is empty."""
     binds = ["usr", "etc", "dev", "proc", "var", "tmp", *BOX.parents[-2].parts[1:]]
     binds += Path(sys.executable).resolve().parts[1:2]
     script = f"""
@@ -177,7 +177,7 @@ def test_works_in_a_chroot_without_cgroups(tmp_path):
     prefix = ["unshare", "-m", "sh", "-ec", script, "sh", str(root), str(root)]
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     if "/" not in (line.split()[4] for line in mounts):
-        prefix = []  # we are in one, endpoint unshare cannot keep mounts to itself
+        prefix = []  # we are in a chroot, where unshare cannot make mounts private
     done = run("echo $AGX_DOCKER_BOX; docker run --rm agx-busybox:1 echo inside", prefix)
     endpoint, *said = done.stdout.splitlines()
     assert said == ["inside"], done.stderr

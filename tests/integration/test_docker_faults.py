@@ -16,7 +16,7 @@ from agxtest.server import wait_for
 from docker_fixtures import *  # noqa: F403
 
 pytestmark = pytest.mark.deadline(150)
-# From the request to the kill; a create takes some 300 ms endpoint nothing else runs.
+# Seconds from the request to the kill; a create takes some 300 ms if nothing else runs.
 MOMENTS = [0, 0.05, 0.1, 0.2, 0.3]
 LATER = ("sh", "-c", "echo one; sleep 1.5; echo two; exit 9")
 
@@ -35,7 +35,7 @@ def settles(stage, sandbox_id, *wanted, seconds=60):
 
 
 def has_only(stage, containers, networks):
-    """What the engine makes late, for a daemon that was killed, goes by itself."""
+    """Waits until the engine has only so many objects: the daemon removes what was made late."""
     wait_for(
         lambda: (
             (len(stage.engine.containers()), len(stage.engine.networks())) == (containers, networks)
@@ -46,7 +46,7 @@ def has_only(stage, containers, networks):
 
 
 def read(answer):
-    """What a command printed."""
+    """The output of a command."""
     with open(answer.stdout_log_path) as log:
         return log.read()
 
@@ -125,8 +125,8 @@ def test_delete_is_carried_on(stage, moment):
 
 
 class Hooked:
-    """A sandbox with a companion that becomes healthy when it is told to, and then has commands run
-    in the primary, which write into /tmp/hook."""
+    """A sandbox with a companion. The test decides when the companion becomes healthy; then its
+    commands run in the primary and write into /tmp/hook."""
 
     def __init__(self, stage, *commands):
         self.stage, self.box = stage, unique("box")
@@ -187,7 +187,7 @@ def test_command_of_a_companion_does_not_run_when_the_sandbox_was_stopped_meanwh
 
 
 def add_dup_network(stage, sandbox_id):
-    """A second network of its name, as a request of a dead daemon makes it that comes late. Returns
+    """Adds a second network with the same name, as a late request of a dead daemon does. Returns
     the ids of both, the sandbox's own first."""
     (own,) = stage.engine.networks()
     body = {"Name": own["Name"], "Labels": own["Labels"], "Driver": own["Driver"]}
@@ -221,7 +221,7 @@ def test_second_network_of_a_name_does_not_keep_a_sandbox_from_its_resume(stage)
 
 
 def test_objects_without_a_record_are_removed_and_others_are_not(stage, engine):
-    """The store is lost; the engine still has the sandbox, and somebody else's container."""
+    """The store is lost; the engine still has the sandbox, and a container that is not ours."""
     stage.ready()
     engine.run("run", "-d", "--name", "foreign", BUSYBOX, "sleep", "1000")  # noqa: F405
     try:

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.deadline(60)
 
 
 def printed(stage, box, *command, **fields):
-    """By a command that succeeds."""
+    """The output of a command, which must succeed."""
     answer = stage.client.start(box, *command, **fields)
     ended = stage.client.ended(answer.exec_id)
     assert ended.exit_code == 0, ended
@@ -18,7 +18,7 @@ def printed(stage, box, *command, **fields):
 
 
 def variant(engine, name, *changes):
-    """The busybox image, but for these lines of a Dockerfile."""
+    """The busybox image with these lines of a Dockerfile added."""
     engine.load(name, images.busybox().finish(), changes)
     return name
 

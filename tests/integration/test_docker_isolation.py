@@ -23,7 +23,7 @@ INTERNET, INTERNET6 = "203.0.113.10", "2001:db8:1::10"
 LAN, LAN6 = "192.168.77.10", "fd77::10"
 METADATA = ["169.254.169.254", "100.100.100.200"]
 ANSWER = "an answer\n"
-# Serves on all addresses, IPv6 too.
+# A server on all addresses, also IPv6.
 SERVE = f"echo an answer >index.html; exec httpd -f -p [::]:{PORT}"
 
 
@@ -34,13 +34,13 @@ def sh(*words):
 
 
 def listen(directory, *prefix):
-    """A server that answers; it ends with the box at the latest."""
+    """Starts a server, which ends with the box at the latest."""
     return subprocess.Popen([*prefix, "busybox", "sh", "-c", SERVE], cwd=directory)
 
 
 @pytest.fixture(name="outside", scope="module", autouse=True)
 def fixture_outside(tmp_path_factory):
-    """The world around the host of the box."""
+    """The network around the host of the box."""
     sh("ip", "netns", "add", "outside")
     pair = ("type", "veth", "peer", "name", "eth0", "netns", "outside")
     sh("ip", "link", "add", "up0", *pair)
@@ -75,13 +75,14 @@ def url(address, port=PORT):
 
 
 def reaches(stage, box, address, port=PORT, seconds=3):
-    """From inside. What is refused is so at once or by silence; nobody's silence is long."""
+    """Whether a sandbox reaches the address. The firewall refuses at once or drops the packets, so
+    a short timeout is enough."""
     run = stage.client.run(box, "timeout", str(seconds), "wget", "-qO-", url(address, port))
     return run.exit_code == 0
 
 
 def reaches_surely(stage, box, address):
-    """Where an answer comes, however busy the machine is."""
+    """The same for an address that must answer, with time for a busy machine."""
     return reaches(stage, box, address, seconds=30)
 
 
@@ -93,7 +94,7 @@ def from_host(address, port=PORT):
 
 
 def addresses(stage, container):
-    """Its address and its gateway."""
+    """The container's address and gateway."""
     networks = stage.engine.inspect(container)["NetworkSettings"]["Networks"]
     (network,) = networks.values()
     return network["IPAddress"], network["Gateway"]
@@ -181,7 +182,7 @@ def test_companion_is_reached_and_is_as_alone_as_its_primary(stage):
 
 
 def test_addresses_of_ipv6_that_somebody_adds_lead_nowhere(stage):
-    """Engines give none by default: here root of the host adds them to bridge and container."""
+    """Engines give none by default; here root of the host adds them to bridge and container."""
     box = stage.ready()
     pid = stage.inspect(box)["State"]["Pid"]
     (network,) = stage.engine.networks()

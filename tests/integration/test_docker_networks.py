@@ -14,7 +14,7 @@ READY = 2
 
 
 def spare(stage):
-    """Networks that no container is made for."""
+    """The prepared networks that no container uses."""
     used = {c["HostConfig"]["NetworkMode"] for c in stage.engine.containers()}
     found = {n["Name"] for n in stage.engine.networks()}
     return {name for name in found - used if name.startswith("agentix.ready-")}
@@ -30,11 +30,11 @@ def network_of(stage, sandbox_id):
 
 @pytest.fixture(name="stage")
 def fixture_stage(start_stage):
-    """At its end a daemon that keeps none removes those that are left."""
+    """At the end a daemon with `networks_ready: 0` removes the networks that are left."""
     stage = start_stage(config={"docker": {"networks_ready": READY}})
     yield stage
     stage.daemon.kill()
-    stage.engine.settle()  # one that is made late is there when the next daemon looks
+    stage.engine.settle()  # so that the next daemon also sees networks that were made late
     config = stage.daemon.options[1]
     kept, none = f"networks_ready: {READY}", "networks_ready: 0"
     assert kept in config.read_text()

@@ -28,14 +28,14 @@ def fixture_registry():
 
 
 def layer(name):
-    """A file that does not get smaller."""
+    """A layer with a file that cannot be compressed."""
     tree = images.Tree()
     tree.file(name, os.urandom(LAYER_BYTES))
     return tree.finish()
 
 
 def add_image(registry, name="box"):
-    """The busybox image, in three layers, which no engine has seen before."""
+    """The busybox image in three layers that no engine has."""
     return registry.add(name, "1", images.busybox().finish(), layer("one"), layer("two"))
 
 
@@ -62,7 +62,7 @@ class Watch:
         return [m.pull for m in list(self.messages) if m.HasField("pull")]
 
     def sequences(self, sandbox_id):
-        """Of its events."""
+        """The sequence numbers of its events."""
         found = [m.event for m in list(self.messages) if m.HasField("event")]
         return [event.sequence for event in found if event.sandbox_id == sandbox_id]
 
@@ -75,7 +75,7 @@ def fixture_watch(stage):
 
 
 def failed(stage, box):
-    """The message of a create that must fail."""
+    """The error message of a create, which must fail."""
     state = agbox().SANDBOX_STATE_FAILED
     wait_for(lambda: stage.state(box) == state, "the create fails")
     found = stage.client.get(box)
@@ -84,7 +84,7 @@ def failed(stage, box):
 
 
 def test_pull_is_told_to_watchers_and_is_no_event(stage, registry, watch):
-    registry.piece_seconds = 2  # the pull ends when the watch has heard of all its layers
+    registry.piece_seconds = 2  # the watch gets events of all layers before the pull ends
     image, box = add_image(registry), "told-1"
     stage.create(box, image=image)
 
@@ -154,7 +154,7 @@ def test_image_that_there_is_not_fails_the_create_with_its_name(stage, registry)
 
 def test_failure_in_the_stream_of_a_pull_fails_the_create(stage, registry):
     image = add_image(registry)
-    registry.blobs.popitem()  # its last layer, which nobody has seen yet
+    registry.blobs.popitem()  # its last layer, which the engine lacks
     stage.create("half-1", image=image)
     assert f"pull image '{image}'" in failed(stage, "half-1")
 

@@ -15,13 +15,13 @@ from agxtest.protos import agbox
 
 pytestmark = pytest.mark.deadline(120)
 
-USER, GROUP = 4711, 4712  # in no passwd; the group is the engine's
+USER, GROUP = 4711, 4712  # neither has a name; the group may use the engine
 RIGHTS = ["setpriv", f"--reuid={USER}", f"--regid={USER}", f"--groups={GROUP}"]
 RIGHTS += ["--inh-caps=+net_admin", "--ambient-caps=+net_admin"]
 
 
 class UserDaemon(DockerDaemon):
-    """Its programs and directories are endpoint the user may look: the build may not be."""
+    """Its programs and directories are in a place that the user may read; the build may not be."""
 
     def __init__(self, mode):
         self.top = Path(tempfile.mkdtemp(prefix="agxuser"))
@@ -94,7 +94,7 @@ def test_commands_go_on_through_a_restart(daemon, client):
 
 @pytest.mark.parametrize("daemon", ["agbox"], indirect=True)
 def test_writable_mount_belongs_to_the_user_inside_and_outside(daemon, client):
-    """Commands run as the daemon's user there."""
+    """Commands in the sandbox run as the daemon's user."""
     shared = daemon.top / "shared"
     shared.mkdir()
     os.chown(shared, USER, USER)

@@ -130,7 +130,7 @@ def world():
 
 @pytest.fixture
 def firewall(world):
-    """With `a` behind it, and `b`, which may reach only the Internet's port 443."""
+    """A firewall for `a`, and for `b`, which may reach only port 443 of the Internet."""
     f = Firewall(world)
     closed = f"closed {NET}:443 {NET6}"
     f.ok("sync", f"put {MEMBER_A}", f"put {MEMBER_B} {closed}")
@@ -148,7 +148,7 @@ FORBIDDEN = (
 
 
 def test_without_a_firewall_all_of_it_answers(world):
-    """Or what follows would prove nothing."""
+    """Otherwise the other tests would prove nothing."""
     each_open(world.a, *FORBIDDEN, (NET, 80), (NET6, 80), (LAN, 80), (LAN6, 80), (A2, 80))
     each_open(world.world, (A, 80), (A6, 80))
     each_open(world.host, (A, 80), (A6, 80), (HOST[0], 8081))
@@ -184,7 +184,7 @@ def test_a_link_local_address_of_the_host_does_not_answer(world, firewall):
     words = ("ip", "-o", "-6", "address", "show", "scope", "link", "dev")
 
     def settled(space, device):
-        """Its addresses, once the kernel has found that nobody else has one."""
+        """Its addresses, after the kernel's detection of duplicate addresses."""
         printed = space.run(*words, device)
         return printed if "inet6" in printed and "tentative" not in printed else None
 
@@ -204,7 +204,7 @@ def test_an_address_that_is_added_inside_leads_nowhere(world, firewall):
     for address, source in attempts:
         assert world.a.connect(address, 80, source=source) == "silent", address
     firewall.ok("remove a")
-    for address, source in attempts:  # or the above would prove nothing
+    for address, source in attempts:  # otherwise the above would prove nothing
         wait_for(lambda: world.a.connect(address, 80, source=source) == "open", address)  # noqa: B023
     for space, device in ((world.world, "eth0"), (world.host, "agx-a")):
         for address in (f"{mine}/32", f"{mine6}/128"):
@@ -266,7 +266,7 @@ def test_a_blocked_lan_leaves_the_internet_the_companion_and_the_hosts_resolver(
 
 
 def test_an_uplink_that_is_a_bridge_is_a_way_out(world, firewall):
-    """As on hosts of virtual machines."""
+    """Hosts of virtual machines have such uplinks."""
     world.host.run("ip", "link", "add", "br0", "type", "bridge")
     world.host.run("ip", "link", "set", "br0", "up")
     world.host.run("ip", "link", "set", "up0", "master", "br0")
@@ -319,7 +319,7 @@ def test_a_killed_daemon_leaves_its_firewall_and_the_next_takes_it_up(world):
 
 
 def test_a_daemon_with_thousands_of_descriptors_has_its_firewall(world):
-    """libnftables waits by select(), which has the first 1024 only."""
+    """libnftables waits by select(), which supports only the first 1024 descriptors."""
     firewall = Firewall(world)
     firewall.ok("crowd", "sync", f"put {MEMBER_A}")
     each_refused(world.a, (HOST[0], 80))
@@ -376,7 +376,7 @@ def test_tables_of_others_are_left_alone(world, firewall):
 
 
 def crowd(world):
-    """Somebody adds a table with many elements, and removes it."""
+    """Adds a table with many elements, as another program, and removes it."""
     elements = ", ".join(f"10.{i // 256}.{i % 256}.1" for i in range(20000))
     lines = (
         "add table inet crowd",
@@ -398,7 +398,7 @@ def test_a_firewall_that_lost_news_of_the_kernel_hears_the_next(world, firewall)
 
 
 def test_changes_of_others_are_no_change_of_ours_however_many_they_are(world, firewall):
-    """All that the kernel tells of them has room until it is read."""
+    """The socket's buffer holds the kernel's messages about them until they are read."""
     with held_up(firewall.process.pid):
         crowd(world)
     for _ in range(100):  # each takes a script, and would stand behind a "restored"

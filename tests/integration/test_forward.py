@@ -26,7 +26,7 @@ DRIVER, PROGRAM = os.environ["FORWARD_DRIVER"], os.environ["AGENTIX_FORWARD"]
 BOX, HOST = "10.213.0.2", "127.0.0.1"
 TIMEOUT_S = 60
 MANY = 3000
-# Descriptors of one with two ports: 0 to 2, PID 1, epoll, two sockets.
+# Descriptors of a forwarder with two ports: 0 to 2, PID 1, epoll, two sockets.
 IDLE = 7
 
 
@@ -135,7 +135,7 @@ def daemon(host):
 
 @pytest.fixture
 def forwarder(daemon, box):
-    """Port 8080 is 80 of the sandbox, tcp and udp."""
+    """Port 8080 leads to port 80 of the sandbox, tcp and udp."""
     f = daemon.start(f"start f {box.space.holder.pid} {BOX} tcp:8080:80 udp:8080:80")
     wait_for(lambda: f.descriptors() == IDLE, "no descriptor that it does not need")
     yield f
@@ -144,7 +144,7 @@ def forwarder(daemon, box):
 
 
 def receive_all(s):
-    """Until the other side ends."""
+    """Reads until the other side ends."""
     parts = []
     while part := s.recv(1 << 16):
         parts.append(part)
@@ -292,7 +292,7 @@ def test_many_senders_of_datagrams_take_no_more_than_there_is_room_for(host, box
     with box.datagrams(80):
         wait_for(lambda: send(50) == IDLE + 1024, "there is room for 1024")
         assert send(200) <= IDLE + 1024
-        # The one that makes room for another may just be gone.
+        # The connection that was closed to make room may just have ended.
         wait_for(lambda: forwarder.descriptors() == IDLE + 1024, "there still is")
     assert forwarder.alive()
 
@@ -442,7 +442,7 @@ def test_one_that_cannot_start_is_an_error(host, box):
 
 
 def test_names_are_asked_for_from_the_host(host, box, daemon):
-    """Where the host's resolver is on a loopback address that no sandbox reaches."""
+    """The host's resolver is on a loopback address that no sandbox can reach."""
     with host.datagrams(53, "127.0.0.53") as server, host.listen(53, "127.0.0.53") as listener:
         f = daemon.start(f"dns f {box.space.holder.pid} 127.0.0.53")
         with box.datagrams() as client:

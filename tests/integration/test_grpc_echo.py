@@ -46,11 +46,11 @@ class Server:
 
 
 class Client:
-    """A channel with methods that take and give bytes."""
+    """A channel whose methods send and return bytes."""
 
     def __init__(self, server, **options):
         options = [(f"grpc.{key}", value) for key, value in options.items()]
-        # A connection of its own: channels to the same target would share one.
+        # Needs its own connection: channels to the same target would share one.
         options.append(("grpc.use_local_subchannel_pool", 1))
         self.channel = grpc.insecure_channel(f"unix://{server.path}", options=options)
         self.say = self.channel.unary_unary("/example.v1.Echo/Say")
@@ -148,7 +148,7 @@ def test_deadline_ends_the_call_on_both_sides(server, client):
 
 
 def test_cancelled_call_is_over_for_its_handler(server, client):
-    # Of calls that wait for a connection, any may be the first.
+    # Any of the calls that wait for a connection may be the first.
     assert client.say(b"connected", timeout=TIMEOUT_S) == b"connected"
     call = client.say.future(b"x", metadata=[("x-delay-ms", "60000")])
     assert client.say(b"behind it", timeout=TIMEOUT_S) == b"behind it"
@@ -307,13 +307,13 @@ def flood_of_resets(count):
 
 
 def send_all(peer, data):
-    """As far as it is taken."""
+    """Sends as much as the server reads."""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         peer.sendall(data)
 
 
 def goaway_code(frames):
-    """The reason for the end of a connection that sent these frames; None: it did not say."""
+    """The error code with which the server ends a connection after these frames, or None."""
     while len(frames) >= 9:
         end = 9 + int.from_bytes(frames[:3])
         if frames[3] == GOAWAY:

@@ -14,7 +14,7 @@ COMMANDS = {
     "io_weight": (
         f"echo +io >{TOP}/cgroup.subtree_control && mkdir {TOP}/x && cat {TOP}/x/io.weight"
     ),
-    # The first process of a container that has its own part of the hierarchy.
+    # The first process of a container with its own part of the hierarchy.
     "container": (
         f"mkdir {TOP}/box && echo $$ >{TOP}/box/cgroup.procs && "
         f"exec unshare -m sh -c 'mount --bind {TOP}/box {TOP} && exec test_cgroup'"
@@ -24,7 +24,7 @@ COMMANDS = {
         f"mkdir {TOP}/full && echo $$ >{TOP}/full/cgroup.procs && (sleep 1000 & "
         f"exec unshare -m sh -c 'mount --bind {TOP}/full {TOP} && exec test_cgroup make_sets')"
     ),
-    # A user whom systemd gave a part, and one without.
+    # A user with a part of the hierarchy from systemd, and one without.
     "delegated": (
         f"mkdir -p {TOP}/mine/app && cd {TOP}/mine && "
         "chown user . cgroup.procs cgroup.subtree_control cgroup.threads app app/cgroup.procs && "
@@ -42,11 +42,11 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """One boot for all that is asked."""
+    """Boots once for all tests and returns the results."""
     directory = tmp_path_factory.mktemp("guest")
     programs = os.environ["GUEST_PROGRAMS"].split(":")
     try:
-        # Programs of ours know each other by the paths that they have here.
+        # Our programs find each other by the paths that they have on this machine.
         files = {os.environ[name]: os.environ[name] for name in ("AGENTIX_INIT", "INIT_PROG")}
         files["/sbin/mkfs.ext4"] = guest.find("mkfs.ext4")
         yield guest.Guest(directory, programs=programs, files=files).run(COMMANDS)

@@ -9,7 +9,7 @@ from agxtest import guest, images
 
 
 def settles(is_left):
-    """The kernel removes some of it when it has time."""
+    """Waits, because the kernel removes some objects later."""
     return f"for i in $(seq 60); do {is_left} >/dev/null 2>&1 || break; sleep 1; done; "
 
 
@@ -34,7 +34,7 @@ def results(tmp_path_factory):
     directory = tmp_path_factory.mktemp("guest")
     archive = directory / "busybox.tar"
     archive.write_bytes(images.archive("busybox"))
-    # Programs of ours know each other by the paths that they have here.
+    # Our programs find each other by the paths that they have on this machine.
     files = {path: path for path in os.environ["GUEST_FILES"].split(":")}
     files["/images/busybox.tar"] = archive
     try:

@@ -21,7 +21,7 @@ def fixture_engine():
 
 
 class EngineDaemon(Daemon):
-    """Its backend is the fake one; the environment names the engine."""
+    """A daemon with the fake backend; the environment names the engine."""
 
     @property
     def env(self):
@@ -40,7 +40,7 @@ def engine_id(engine, name=BUSYBOX):
 
 
 def check(stage, engine):
-    """As the engine has it."""
+    """Checks that the image is the same as the engine's."""
     found = stage.inspect(BUSYBOX)
     assert found["image"]["id"] == engine_id(engine)
     assert found["image"]["names"] == [NAME]

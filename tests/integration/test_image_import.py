@@ -37,7 +37,7 @@ CONFIG_ID = archives.digest(archives.config([BASE, TOP], **SETTINGS))
 
 
 def check_image(stage, name, ident=CONFIG_ID):
-    """It is there, with all that its configuration says and its files."""
+    """Checks that the image exists, with its configuration and its files."""
     found = stage.inspect(name)
     assert found["image"]["id"] == ident
     config = found["config"]
@@ -89,7 +89,7 @@ def test_an_oci_layout_as_a_tar_and_as_a_directory(stage, tmp_path):
 
 
 def zstd(data):
-    """A frame of blocks that are not compressed: its size, then each block's with a mark."""
+    """A frame of blocks that are not compressed: its size, then each block after its header."""
     out = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(data))
     for at in range(0, len(data), 1 << 16):
         block = data[at : at + (1 << 16)]
@@ -143,7 +143,7 @@ def test_several_images_in_one_archive(stage):
     assert len(set(ids)) == 2
     assert stage.names() == ["docker.io/library/a:latest", "docker.io/library/b:latest"]
     assert len(stage.layers()) == 2
-    # One name cannot be that of both.
+    # Two images cannot have the same name.
     before = stage.names()
     assert "2 images" in stage.fails("import", "-", "--name", "c", data=saved)
     assert stage.names() == before
@@ -192,7 +192,7 @@ def test_several_at_a_time_share_their_layers(stage):
 
 
 def bomb(size):
-    """So many zeros, in a thousandth of that."""
+    """So many zeros, compressed to a thousandth of their size."""
     entry, out = tarfile.TarInfo("zeros"), io.BytesIO()
     entry.size = size
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9, mtime=0) as packed:
@@ -215,11 +215,11 @@ HOSTILE = {
 
 
 def check_refused(stage, tmp_path, data, *words):
-    """And nothing is there that was not before."""
+    """Checks that the import is refused and leaves nothing behind."""
     stage.settles()
     layers, around = stage.layers(), set(tmp_path.iterdir())
     said = stage.fails("import", "-", *words, data=data)
-    # The answer does not wait for what is to be removed.
+    # The answer does not wait for the removal.
     wait_for(lambda: stage.layers() == layers, "no layer of it is there", TIMEOUT_S)
     stage.settles()
     assert set(tmp_path.iterdir()) == around
@@ -239,7 +239,7 @@ def test_a_hostile_layer_is_refused_and_nothing_stays(stage, tmp_path, kind, for
     assert said.startswith("agentix: ")
     assert stage.is_empty()
     assert stage.daemon.process.poll() is None
-    # The good part of it is no reason to refuse it elsewhere.
+    # The valid part of it is accepted in another archive.
     stage.ok("import", "-", "--name", "good", data=BASE)
 
 
@@ -351,7 +351,7 @@ def test_rm_by_name_and_by_id(stage):
     said = stage.ok("rm", "b:1")
     assert "Untagged docker.io/library/b:1" in said and f"Deleted {CONFIG_ID}" in said
     assert "agentix image list" in stage.fails("inspect", "b:1")
-    # Its lower layer is another's too.
+    # Another image uses its lower layer too.
     stage.settles()
     assert set(stage.layers()) == {archives.digest(BASE)}
     stage.ok("rm", stage.inspect("base")["image"]["id"])
@@ -370,7 +370,7 @@ def test_the_empty_image_is_always_there(stage):
 
 
 class Slow:
-    """An import whose bytes the test gives."""
+    """An import whose bytes the test writes."""
 
     def __init__(self, stage, *words):
         self.stage = stage
@@ -405,7 +405,7 @@ def test_an_import_that_is_interrupted_leaves_nothing(stage, signo):
 
 
 def many_files():
-    """Unpacking takes longer than looking twice."""
+    """An image that takes longer to unpack than two looks take."""
     return archives.tar(
         [
             (f"d{n // 100}/f{n}" if n % 100 else f"d{n // 100}", b"x" if n % 100 else None)

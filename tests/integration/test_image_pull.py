@@ -21,7 +21,7 @@ LAYER_BYTES = 2_000_000
 
 
 def layer(name):
-    """A file that does not get smaller."""
+    """A layer with a file that cannot be compressed."""
     return archives.tar([(name, os.urandom(LAYER_BYTES))])
 
 
@@ -52,7 +52,7 @@ def test_pull_again_fetches_nothing_but_what_is_new(stage, registry):
     new = stage.ok("pull", registry.add("box", "1", base, layer("more")))
     assert new != old
     assert len(stage.layers()) == 2
-    # The name is the new one's; the old one has none.
+    # The new image has the name; the old one has none.
     assert old.strip() in stage.ok("prune")
     assert [image["id"] for image in stage.list()] == [new.strip()]
 
@@ -173,7 +173,7 @@ def test_a_registry_that_wants_credentials(stage, registry):
 
 
 def slow_pull(stage, registry):
-    """A pull that has begun to bring bytes, and brings no more before it is told to."""
+    """A pull that has received some bytes, and gets no more until the test allows it."""
     registry.piece_seconds = 600
     name = add_image(registry)
     process = stage.start("pull", name)
@@ -207,7 +207,7 @@ def test_one_who_leaves_does_not_end_the_pull_of_the_other(stage, registry):
 
 
 def calls(stage):
-    """Connections to the daemon's socket, our own not counted."""
+    """The number of connections to the daemon's socket, except our own."""
     lines = Path("/proc/net/unix").read_text().splitlines()
     return [each for each in lines if each.split()[5:8:2] == ["03", str(stage.daemon.socket)]]
 

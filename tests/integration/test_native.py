@@ -16,7 +16,7 @@ IMAGE = "agx-busybox:1"
 
 
 class Stage(DaemonCli):
-    """The daemon, `agentix` with it, and what the machine has of its sandboxes."""
+    """The daemon, `agentix` with it, and the machine's objects of its sandboxes."""
 
     def __init__(self, directory):
         self.daemon = NativeDaemon(directory)
@@ -83,7 +83,7 @@ def test_sandboxes_without_a_record_are_removed_at_the_start(stage):
 
 
 def test_a_create_writes_nothing_into_the_sandbox(stage):
-    """What is mounted in each of them has its places in a layer that all share."""
+    """A layer that all sandboxes share has the mount points."""
     stage.create("clean")
     assert stage.shell("clean", "cat /etc/hostname") == "clean\n"
     upper = stage.boxes / "clean/0/fs/upper"
@@ -137,7 +137,7 @@ def test_an_image_without_passwd_gets_one_with_root_and_its_user(stage):
 def test_a_user_that_the_image_does_not_list_is_added_to_what_it_has(stage):
     tree = images.Tree()
     tree.directory("etc")
-    # As a careless hand leaves it: without an end of the line.
+    # A file without a line break at its end, as editors may leave it.
     tree.file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\napp:x:1500:1500::/home/app:/bin/sh")
     tree.file("etc/group", "root:x:0:\n", mode=0o600)
     stage.load(images.pack("some", images.busybox(tree), {"User": "2000"}))
@@ -174,7 +174,7 @@ def test_a_passwd_that_is_no_file_leads_nowhere_and_stays(stage, tmp_path, kind)
         path = shadow if kind == "link" else f"/proc/self/root{shadow}"
         tree.link("etc/passwd", str(path))
     stage.load(images.pack("hostile", images.busybox(tree), {"User": "2000"}))
-    # What it points to is there, and may be written to.
+    # The target of the link exists and can be written.
     mount = ("--mount", f"{outside}:{outside}:writable")
     stage.create("web-1", *mount, image="agx-hostile:1")
     # Not by `id`, which would wait for the other end of a FIFO.

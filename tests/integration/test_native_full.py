@@ -21,7 +21,7 @@ NAME = "docker.io/library/large:1"
 
 
 def mounted(directory):
-    """A small file system of its own."""
+    """Mounts a separate small file system."""
     directory.mkdir(parents=True, mode=0o700)
     options = f"size={SIZE},mode=700"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "agx", directory], check=True)
@@ -30,7 +30,7 @@ def mounted(directory):
 
 @pytest.fixture(name="disk")
 def fixture_disk(request, tmp_path):
-    """Under the directory of the daemon's data that the test names."""
+    """The file system is mounted on the directory of the daemon's data that the test names."""
     place = mounted(tmp_path / "d" / "data" / "agentix" / request.param)
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
@@ -45,7 +45,7 @@ def fixture_stage(disk, tmp_path, deadline):
 
 @contextlib.contextmanager
 def filled(disk, spare):
-    """All but so many bytes."""
+    """Fills the disk except so many bytes."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"\0" * 65536):
@@ -77,7 +77,8 @@ def names(stage):
 
 
 def check_images(stage, disk, call, name, enough):
-    """No space at all; not enough for the bytes as they come; `enough`, and not for the files."""
+    """Three cases: no space; too little for the received bytes; `enough` for these, but not for the
+    files."""
     before = stage.files()
     for spare in (0, 128 << 10, enough):
         with filled(disk, spare):

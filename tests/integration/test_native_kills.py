@@ -24,9 +24,9 @@ from native_fixtures import *  # noqa: F403
 
 pytestmark = pytest.mark.deadline(300)
 
-# A sanitizer looks for other faults, and takes its time.
+# A sanitizer looks for other faults and is slow.
 FEWER = os.environ.get("SANITIZE", "none") != "none"
-# Parts of the time that the operation takes when nobody is killed.
+# Fractions of the time that the operation takes without a kill.
 SPREAD = (0, 0.3, 0.7) if FEWER else (0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.2)
 SETTLE_S = 120
 FILES, FILE_BYTES = 50, 16384  # of an image
@@ -43,7 +43,7 @@ def after(seconds):
 
 
 def fact(condition):
-    """As soon as it holds, or the operation is over."""
+    """The moment when the condition holds or the operation is over."""
 
     def moment(done):
         wait_for(lambda: condition() or done(), "a fact of the operation", SETTLE_S)
@@ -52,14 +52,14 @@ def fact(condition):
 
 
 def groups(box):
-    """Control groups of all its parts, in all hierarchies."""
+    """The control groups of all parts of the sandbox, in all hierarchies."""
     top, own = Path("/sys/fs/cgroup"), f"box-{box}"
     found = [*top.glob(f"agentix-*/{own}*"), *top.glob(f"*/agentix-*/{own}*")]
     return [path for path in found if path.name == own or path.name.startswith(f"{own}.")]
 
 
 def tasks(box):
-    """Processes of the primary."""
+    """The processes of the primary."""
     found = set()
     for path in groups(box):
         with contextlib.suppress(OSError):
@@ -84,7 +84,7 @@ def forwarders():
 
 
 def of_create(stage, box):
-    """What a create makes, in its order."""
+    """The visible effects of a create, in their order."""
     home = stage.boxes / box
     return [
         home.exists,
@@ -113,7 +113,7 @@ def settles(stage, box, *wanted):
 
 
 def kill_in_the_middle(stage, box, ask, moment, wanted):
-    """An operation on the box, which is carried on by the next daemon."""
+    """Kills the daemon during an operation on the box; the next daemon continues it."""
     ask(box)
     moment(lambda: stage.state(box) in wanted)
     stage.restart()
@@ -121,8 +121,8 @@ def kill_in_the_middle(stage, box, ask, moment, wanted):
 
 
 def moments(stage, make, ask, wanted, facts):
-    """(box, moment): boxes are made by make(); first one is left in peace, to know how long it
-    takes."""
+    """Yields (box, moment) with boxes from make(). The first box is not disturbed: it shows how
+    long the operation takes."""
     box = make()
     began = time.monotonic()
     ask(box)
@@ -140,7 +140,7 @@ def new_box():
 
 
 def check_alive(stage, box, parts=1):
-    """It answers, and is there once."""
+    """Checks that the box answers and exists once."""
     assert stage.runs(box) == 0
     assert len({path.name for path in groups(box)}) == parts, groups(box)
     wait_for(lambda: len(tasks(box)) == 1, "init is alone")
@@ -259,7 +259,7 @@ def test_command_runs_once_and_reports_its_true_exit_code(stage):
 
 
 def image_files():
-    """The files of busybox, and enough beside them for it to take a while."""
+    """The files of busybox, and so many others that the operation takes a while."""
     tree = images.busybox()
     for number in range(FILES):
         tree.file(f"root/f{number}", os.urandom(FILE_BYTES))
@@ -267,7 +267,7 @@ def image_files():
 
 
 def kill_during(stage, call, moment):
-    """A call that may or may not get its answer."""
+    """Kills the daemon during a call, which may or may not get its answer."""
     over = threading.Event()
 
     def run():
@@ -284,7 +284,7 @@ def kill_during(stage, call, moment):
 
 
 def of_images(stage):
-    """What appears on disk, in its order."""
+    """The visible effects on disk, in their order."""
     top = stage.place.data / "images"
     before = {path: len(list((top / path).iterdir())) for path in ("tmp", "layers", "configs")}
     refs = (top / "refs.json").read_text()
@@ -297,7 +297,8 @@ def names(stage):
 
 
 def check_whole_or_not_there(stage, name, again):
-    """What is there can be used; what is not can be had. Then it goes."""
+    """Checks that the image can be used if it exists, and can be imported or pulled otherwise. Then
+    removes it."""
     if name not in names(stage):
         again()
     box = stage.ready(image=name)
@@ -334,7 +335,7 @@ def test_import_is_whole_or_leaves_nothing(stage):
 
 
 def inits(stage, box):
-    """PID 1 of each part, by the record."""
+    """PID 1 of each part, from the record."""
     record = json.loads((stage.boxes / box / "state.json").read_text())
     return [part["init"]["pid"] if "init" in part else 0 for part in record["parts"]]
 

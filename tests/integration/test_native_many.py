@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from native_fixtures import *  # noqa: F403
 
-# A sanitizer's daemon takes ten times as long for each; what it looks for shows in fewer.
+# A sanitizer's daemon takes ten times as long for each, and finds its faults with fewer.
 FEWER = os.environ.get("SANITIZE", "none") != "none"
 COUNT = int(os.environ.get("AGENTIX_SANDBOXES", "50" if FEWER else "200"))
 AT_ONCE = 32
-SAMPLE = 20  # every so many-th is asked
+SAMPLE = 20  # one in so many is tested
 OWN_KIB = 24 << 10  # what the daemon may have in memory of its own: docs/performance.md
 
 BOXES = [f"box-{number:04}" for number in range(COUNT)]
@@ -35,7 +35,7 @@ def timed(what):
 
 
 def kib_of(path, name):
-    """What a line of /proc says."""
+    """The value of a line of /proc."""
     for line in Path(path).read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1])
@@ -43,7 +43,7 @@ def kib_of(path, name):
 
 
 def check_memory(stage, before_kib):
-    """The first figure is for people who read the log: other programs of the machine are in it."""
+    """The first figure is only for the log, because it includes other programs of the machine."""
     pid = stage.daemon.process.pid
     used_kib, own_kib = before_kib - available_kib(), kib_of(f"/proc/{pid}/status", "RssAnon")
     print(f"memory: {used_kib // COUNT} KiB a sandbox, all of the machine")
@@ -56,7 +56,7 @@ def available_kib():
 
 
 def sample_answers(stage, word):
-    """Each has its own files, written by the `word` before, and takes the next one."""
+    """Checks that each has its own files with the previous `word`, and writes the next one."""
 
     def ask(box):
         script = f'[ "$(cat /root/word 2>/dev/null)" = "{word}" ] && echo "{word}+" >/root/word'

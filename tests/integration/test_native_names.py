@@ -13,7 +13,7 @@ from native_fixtures import *  # noqa: F403
 pytestmark = pytest.mark.deadline(120)
 
 CONF = Path("/etc/resolv.conf")
-# Its healthcheck is a command in the companion; what follows it shows that it went well.
+# Its healthcheck is a command in the companion; the commands after it run only if it succeeded.
 ASKS = f"nslookup some.test 127.0.0.11 | grep -F {ANSWER}"
 
 
@@ -55,7 +55,7 @@ def test_the_sandbox_and_each_companion_resolve_names(stage):
             f"{name} resolves names",
             60,
         )
-    # Each has its own, also after a daemon that did not start them.
+    # Each part has its own, also when a later daemon has adopted them.
     stage.restart()
     assert stage.runs(box, "sh", "-c", ASKS) == 0
 
@@ -71,7 +71,7 @@ def test_a_companion_that_is_started_again_resolves_names(stage, local_resolver)
 
 
 def askers(stage, box):
-    """The processes that ask for names for its parts, by the record."""
+    """The processes that resolve names for its parts, from the record."""
     record = json.loads((stage.boxes / box / "state.json").read_text())
     return [part["names"]["pid"] for part in record["parts"]]
 

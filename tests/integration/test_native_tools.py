@@ -44,7 +44,7 @@ def shell(stage, box, script):
 
 
 def failed(stage, box, **spec):
-    """The message of a create that must fail behind its acceptance."""
+    """The message of a create that is accepted and must then fail."""
     stage.create(box, **spec)
     wait_for(lambda: stage.state(box) == "FAILED", "it has failed", 60)
     return stage.client.get(box).error_message
@@ -80,7 +80,7 @@ def test_what_a_sandbox_writes_stays_until_it_is_deleted(stage):
     assert shell(stage, box, "echo mine >~/.npm/mine; echo mine >~/.claude/.credentials.json") == 0
     stage.client.box.StopSandbox(sandbox_id=box)
     wait_for(lambda: stage.state(box) == "STOPPED", "it is stopped", 60)
-    (stage.place.home / ".claude/.credentials.json").unlink()  # a resume needs it no more
+    (stage.place.home / ".claude/.credentials.json").unlink()  # a resume does not need it
     stage.restart()
     stage.client.box.ResumeSandbox(sandbox_id=box)
     wait_for(lambda: stage.state(box) == "READY", "it is ready again", 60)

@@ -56,7 +56,7 @@ class World:
             each.serve(53, 80, 443)
 
     def links(self):
-        """Names of those that carry our mark."""
+        """The names of the links with our alias."""
         printed = self.host.run("ip", "-o", "link")
         return {re.match(r"\d+: ([^@:]+)", s)[1] for s in printed.splitlines() if ALIAS in s}
 
@@ -120,7 +120,7 @@ class Nsset:
 
 
 class NssetPool(Driver):
-    """tests/integration/nsset_driver.c: what a daemon has of nssets."""
+    """tests/integration/nsset_driver.c: the part of a daemon that owns namespace sets."""
 
     def __init__(self, world, ready=2, init=INIT):
         self.world, self.notices, self.taken = world, [], {}
@@ -144,7 +144,7 @@ class NssetPool(Driver):
         return self.keep(nsset.name, self.say(line))
 
     def end(self, nsset):
-        """As a sandbox ends: its processes first."""
+        """Ends the set as a sandbox does: its processes end first."""
         for each in nsset.members:
             each.end()
         self.ok(f"remove {nsset.name}")
@@ -267,7 +267,7 @@ def test_ordinary_users_inside_have_low_ports_and_may_ping(world, nssets):
 
 
 def id_map(member):
-    """As a process in the user namespace sees it."""
+    """The id map, as a process in the user namespace sees it."""
 
     def enter():
         with open(member.user, "rb") as ns:
@@ -341,7 +341,7 @@ def test_what_was_removed_is_gone_from_links_and_rules(world, nssets):
 
 
 def test_a_link_that_a_process_holds_is_taken_from_it(world, nssets):
-    """Somebody of the host in the sandbox's network must not keep its address."""
+    """A process of the host in the sandbox's network must not keep the address."""
     a = nssets.take("a")
     stray = Inside("stray", a.members[0].net)
     nssets.end(a)
@@ -417,7 +417,7 @@ def test_what_stands_with_our_mark_and_is_nobodys_goes_at_the_start(world):
 
 
 def test_a_bridge_of_one_that_was_killed_before_it_was_marked_goes_at_the_start(world):
-    """As it is between two messages to the kernel: of our group, and without our alias."""
+    """The daemon was killed between two messages: the bridge has our group, but not our alias."""
     nssets = NssetPool(world, ready=0).ok("begin")
     bridge = nssets.take("a", members=2).interface
     group = re.search(r" group (\d+) ", world.host.run("ip", "-o", "link", "show", bridge))[1]
@@ -459,7 +459,7 @@ table ip filter {
 
 @pytest.fixture
 def engine(world):
-    """An engine's rules: nothing is forwarded but what they name."""
+    """The rules of an engine, which forward only the traffic that they name."""
 
     def start():
         world.host.run("nft", "-f", "-", text=ENGINE)
@@ -572,7 +572,7 @@ def test_an_init_that_cannot_is_an_error_of_the_take_and_leaves_nothing(world):
 
 
 def only_child(nssets):
-    """Programs that look at the packet filter come and go beside it."""
+    """The long-lived child; programs that inspect the packet filter run beside it for a moment."""
 
     def found():
         pids = children(nssets.process.pid)

@@ -33,7 +33,7 @@ def wheel(tmp_path_factory):
 
 
 def make_addition(directory):
-    """A wheel of somebody else, with agentix/extra/ and agentix/deployment/extra.py."""
+    """A wheel of a third party, with agentix/extra/ and agentix/deployment/extra.py."""
     path = directory / "extra-1-py3-none-any.whl"
     info = "extra-1.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
@@ -69,7 +69,7 @@ def test_a_wheel_that_adds_to_the_package_imports(wheel, tmp_path):
     for order in (f"{ours}:{theirs}", f"{theirs}:{ours}"):
         env = {**os.environ, "PYTHONPATH": f"{order}:{deps}"}
         if order.startswith(str(theirs)):
-            # Their folder has no __init__.py of agentix, so ours is the package all the same.
+            # Their folder has no __init__.py of agentix, so ours stays the package.
             assert not (theirs / "agentix/__init__.py").exists()
         assert run(sys.executable, "-c", code, env=env) == "extra Extra {'extra': 'extra@1'}"
 

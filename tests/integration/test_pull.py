@@ -37,14 +37,14 @@ def fixture_registry(tmp_path):
 
 
 def layer(name, size=100):
-    """A tar with one file that does not get smaller."""
+    """A tar with one file that cannot be compressed."""
     tree = images.Tree()
     tree.file(name, os.urandom(size))
     return tree.finish()
 
 
 class Result:
-    """What the driver said of one image."""
+    """The driver's result for one image."""
 
     def __init__(self, line):
         words = line.split(" ")
@@ -60,7 +60,7 @@ def start(tmp_path, *refs):
 
 
 def pull(tmp_path, *refs):
-    """The results in the order of the refs."""
+    """Pulls the refs and returns the results in their order."""
     driver = start(tmp_path, *refs)
     lines = driver.communicate()[0].splitlines()
     assert driver.returncode == 0
@@ -145,7 +145,7 @@ def test_a_pull_over_a_line_that_breaks_goes_on(registry, tmp_path):
     line.close()
     assert result.got, result.line
     assert line.broken == 8
-    # What had come was not asked for again.
+    # The received bytes were not requested again.
     assert line.passed < 2 * LAYER_BYTES + 9 * 64_000
 
 

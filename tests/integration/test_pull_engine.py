@@ -16,7 +16,7 @@ NOT_FOUND = 5
 
 
 def pull(tmp_path, ref):
-    """The words of the driver's last line."""
+    """Pulls and returns the words of the driver's last line."""
     env = os.environ | {"PULL_ENGINE": os.environ["DOCKER_HOST"].removeprefix("unix://")}
     command = [DRIVER, tmp_path / "store", tmp_path, ref]
     said = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)

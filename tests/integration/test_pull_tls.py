@@ -43,7 +43,7 @@ def push(registry):
 
 
 def pull(tmp_path, ref, **env):
-    """("got", 0, line) or ("failed", code, line)."""
+    """Pulls and returns ("got", 0, line) or ("failed", code, line)."""
     command = [DRIVER, tmp_path / "store", tmp_path, ref]
     said = subprocess.run(
         command, env=os.environ | env, check=True, stdout=subprocess.PIPE, text=True

@@ -93,7 +93,7 @@ def test_builtin_tools_read_what_is_the_user_s_and_change_nothing(stage):
 
 
 def test_no_setuid_program_is_left_in_what_is_the_user_s(stage):
-    """Others on the host would run it as him."""
+    """Other users of the host could run it with this user's rights."""
     shared = stage.daemon.place.home / "programs"
     shared.mkdir()
     os.chown(shared, USER, USER)

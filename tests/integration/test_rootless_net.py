@@ -39,7 +39,7 @@ def sh(*words):
 
 @contextlib.contextmanager
 def serving(directory, *prefix):
-    """A server on all addresses of a network namespace; its end is waited for."""
+    """Runs a server on all addresses of a network namespace, and waits for its end."""
     directory.mkdir()
     server = subprocess.Popen([*prefix, "busybox", "sh", "-c", SERVE], cwd=directory)
     try:
@@ -66,7 +66,7 @@ def has_tun():
 
 @pytest.fixture(name="tun", scope="module", autouse=True)
 def fixture_tun(top):
-    """As machines have it: for all."""
+    """/dev/net/tun with the usual mode, which lets all users open it."""
     if not has_tun():
         yield
         return
@@ -76,7 +76,7 @@ def fixture_tun(top):
 
 @pytest.fixture(name="outside", scope="module", autouse=True)
 def fixture_outside(tmp_path_factory):
-    """The world around the host of the box."""
+    """The network around the host of the box."""
     sh("ip", "netns", "add", "outside")
     sh("ip", "link", "add", "up0", "type", "veth", "peer", "name", "eth0", "netns", "outside")
     inside = ("ip", "-n", "outside")
@@ -102,7 +102,7 @@ def fixture_outside(tmp_path_factory):
 
 
 def answers(address, port=PORT):
-    """From the host."""
+    """Whether the address answers to the host."""
     try:
         with socket.create_connection((address, port), timeout=5) as s:
             s.sendall(b"GET / HTTP/1.0\r\n\r\n")
@@ -112,7 +112,8 @@ def answers(address, port=PORT):
 
 
 def reaches(stage, name, address, seconds=45):
-    """Who is kept out is told so; the time only ends what hangs, or gets no answer at all."""
+    """Whether the sandbox reaches the address. A refused connection fails at once; the time only
+    ends one that hangs or gets no answer."""
     ask = f"timeout {seconds} wget -qO- http://{address}:{PORT}/ 2>/dev/null || echo no"
     return stage.shell(name, ask) == "an answer\n"
 
@@ -122,12 +123,12 @@ def reaches_soon(stage, name, address=FAR):
 
 
 def pastas():
-    """One that is made for the processor is the second name's."""
+    """The pids. The second name is that of builds for a specific processor."""
     return [int(pid) for pid, name in processes() if name.startswith(("pasta", "passt"))]
 
 
 def pasta():
-    """The only one. There may be two for a moment: it makes children while it starts."""
+    """The only pid. There may be two for a moment, because pasta forks during its start."""
 
     def found():
         pids = pastas()
@@ -255,7 +256,7 @@ def test_declared_ports_are_reached_on_the_host(stage):
 
 @pytest.fixture(name="asked")
 def fixture_asked():
-    """Names that the host's resolver was asked for, which only the host reaches."""
+    """The names that the host's resolver was asked for; only the host reaches that resolver."""
     conf = Path("/etc/resolv.conf")
     before = conf.read_text() if conf.exists() else None
     conf.write_text(f"nameserver {RESOLVER}\n")
