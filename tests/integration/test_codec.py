@@ -1,4 +1,4 @@
-"""agentix._codec: Python objects as msgpack, compared with the common Python packer."""
+"""agentix._codec: Python objects as msgpack, compared with the msgpack package for Python."""
 
 import enum
 import math

@@ -20,7 +20,7 @@ NOBODY = 65534
 
 
 def refusal(answer):
-    """Why a request was refused."""
+    """The reason why a request was refused."""
     status, headers, body = answer
     assert status == 403, answer
     assert not [name for name in headers if name.startswith("access-control-")]
@@ -35,7 +35,7 @@ def ask(server, host="localhost", origin=None, target="/health", unix=False):
 
 @contextlib.contextmanager
 def user(uid):
-    """Sockets that are made meanwhile are his."""
+    """Sockets that are made during the block belong to this user."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     os.seteuid(uid)
@@ -49,7 +49,7 @@ def user(uid):
 
 
 def test_pages_of_the_servers_own_address_may_call(serve_fake):
-    """So do clients that send an Origin made from the address that they connect to."""
+    """Some clients also send an Origin that they make from the address they connect to."""
     server = serve_fake()
     for host in ("127.0.0.1", "localhost", "[::1]"):
         at = f"{host}:{server.port}"
@@ -182,7 +182,8 @@ FOREIGN = [
 
 @pytest.mark.parametrize("host", FOREIGN)
 def test_another_host_is_refused(serve_fake, host):
-    """A page whose own name was made to lead here (DNS rebinding) has that name as Host."""
+    """A page whose own name now resolves to this machine (DNS rebinding) sends that name as
+    Host."""
     server = serve_fake()
     assert "--host-name" in refusal(ask(server, host))
     assert "--host-name" in refusal(ask(server, host, target=EIO))
@@ -221,7 +222,7 @@ def test_insecure_takes_any_host(serve_fake):
 
 
 def test_a_bound_address_beyond_the_loopback_has_no_rule_for_hosts(serve_fake):
-    """It takes a token, or --insecure."""
+    """Such an address needs a token or --insecure."""
     server = serve_fake("--host", "0.0.0.0", env={"AGENTIX_INSECURE": "1"})
     assert ask(server, "anything.example")[0] == 200
     assert "--origin" in refusal(ask(server, "anything.example", "http://evil.example"))
@@ -247,8 +248,8 @@ def test_with_insecure_any_user_may_call(serve_fake):
 
 
 def test_who_has_gone_already_is_not_taken_for_root(serve_fake):
-    """The kernel does not know any more whose socket it was. Nobody reads the answer, but a call
-    would run: the server is held up until the client has sent it and closed its socket.
+    """The kernel has forgotten the owner of a closed socket. No client reads the answer, but a call
+    would run. The server is stopped until the client has sent the call and closed its socket.
     """
     server = serve_fake()
     server.worker_pid()
@@ -265,8 +266,8 @@ def test_who_has_gone_already_is_not_taken_for_root(serve_fake):
 
 
 def test_a_peer_whose_socket_is_not_here_is_refused(serve_fake):
-    """Its socket is not among ours, whatever the address says. One that was taken away without a
-    word to us (TCP_REPAIR) looks the same.
+    """The peer's socket is not on this machine, although its address is. A socket that vanished
+    without a packet (TCP_REPAIR) looks the same.
     """
     server = serve_fake()
     with held_up(server.pid):
@@ -295,7 +296,7 @@ def test_users_of_tcp_over_ipv6_are_told_apart(serve_fake):
 
 
 def test_many_users_at_a_time_are_not_mixed_up(serve_fake):
-    """Each connection's user is asked for by itself."""
+    """The server looks up the user of each connection separately."""
     server = serve_fake()
     found = {0: set(), NOBODY: set()}
     if os.geteuid() != 0:

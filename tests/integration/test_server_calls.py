@@ -126,7 +126,7 @@ def test_requests_that_are_wrong_are_told_why(serve_fake):
 
 
 def test_a_payload_that_cannot_be_read_is_answered(serve_fake):
-    """Ledger 20: with the call's id where it can be read."""
+    """Ledger 20: the answer has the call's id if the id can be read."""
     good = msgpack.packb({"call_id": "a", "target": "fake::echo", "args": [1], "kwargs": {}})
     with Client(serve_fake()) as c:
         assert refused(c, b"\xc1")[:2] == ("", "BadRequest")

@@ -85,7 +85,7 @@ def test_a_worker_killed_by_bidi_input_ends_the_call(serve_fake):
 
 
 def test_an_answer_sent_before_death_is_an_answer(serve_fake, tmp_path):
-    """Even where the server learns of both in the same moment."""
+    """Even if the server sees both at the same moment."""
     server = serve_fake()
     with Client(server) as c:
         for size in (0, 150_000):
@@ -298,7 +298,7 @@ def test_sigterm_ends_calls_of_a_polling_client_too(serve_fake):
     with Http(server) as h:
         assert h.request("/health")[0] == 200  # the server has the connection
         h.socket.sendall(f"GET {p.url} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        server.health()  # came later, and is answered: so the GET has been read
+        server.health()  # a later request has its answer, so the GET has been read
         server.process.send_signal(signal.SIGTERM)
         status, _, body = h.answer()
     assert status == 200

@@ -12,7 +12,7 @@ def follow(server, since=None):
 
 
 def test_output_of_the_worker_comes_line_by_line(serve_fake):
-    """Ledger 1: output is no part of the frames."""
+    """Ledger 1: output is not mixed with the frames."""
     server = serve_fake()
     with Client(server) as c, follow(server) as log:
         c.call("fake::prints", "one\ntwo\n", 1, 1)
@@ -69,7 +69,7 @@ def test_bytes_that_are_no_text_and_long_lines_arrive_as_valid_text(serve_fake):
 
 
 def test_a_line_of_10_mb_and_a_flood_do_not_stop_calls(serve_fake):
-    """Ledger 1: more than a pipe holds, with nobody following, and somebody who does not read."""
+    """Ledger 1: more than a pipe holds, without a follower, and with one that does not read."""
     server = serve_fake()
     with Client(server) as c, follow(server) as deaf:
         before = rss_kib(server.pid)

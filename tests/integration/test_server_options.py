@@ -114,7 +114,7 @@ def test_a_socket_left_by_a_killed_server_is_taken_over(serve_fake, fake):
 
 
 def test_a_server_that_can_be_reached_ends_in_order(fake, tmp_path):
-    """TERM in the moment in which it listens, before it has answered anybody."""
+    """TERM at the moment when it listens, before it has answered a client."""
     path = tmp_path / "s"
     for _ in range(8):
         process = subprocess.Popen(
@@ -141,7 +141,7 @@ def test_the_environment_gives_defaults_and_options_win(serve_fake):
 
 
 def test_the_worker_gets_a_clean_environment(serve_fake):
-    """The image's LD_* and PYTHON* are not honoured; its PATH is, behind ours."""
+    """LD_* and PYTHON* of the image are ignored; its PATH is used after ours."""
     dirty = {
         "LD_LIBRARY_PATH": "/x",
         "PYTHONPATH": "/x",

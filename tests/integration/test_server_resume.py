@@ -8,7 +8,7 @@ from agxtest.wire import Client, Closed, Session
 
 
 def back(server, session, resumed=True):
-    """The session on a new connection."""
+    """Resumes the session on a new connection."""
     s = Session(server, session=session)
     assert s.hello["resumed"] is resumed
     return s
@@ -33,7 +33,7 @@ def test_events_carry_ascending_numbers(serve_fake):
 def test_a_unary_result_waits_for_its_client(serve_fake):
     server = serve_fake()
     s = Session(server)
-    call = s.start("fake::bidi_echo", kind="bidi")  # something that runs on
+    call = s.start("fake::bidi_echo", kind="bidi")  # a call that continues
     done = s.start("fake::echo", "x")
     assert s.event()[1]["call_id"] == done  # and is lost on its way to the user
     s.cut()
@@ -190,7 +190,7 @@ def test_a_session_that_goes_on_elsewhere_leaves_its_old_connection(serve_fake):
 
 
 def test_a_session_is_only_for_who_knows_its_name(serve_fake):
-    """No client ever receives another's result."""
+    """A client never receives the results of another one."""
     server = serve_fake()
     with Session(server) as mine, Session(server) as other:
         call = mine.start("fake::hang")

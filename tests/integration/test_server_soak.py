@@ -53,7 +53,7 @@ def run_calls(client, n):
 @pytest.mark.deadline(7200)
 @pytest.mark.parametrize("new", [Client, Session])
 def test_many_calls_leave_nothing_behind(serve, new):
-    """What leaked, a sanitizer says at the end, and the exit status of the server is not 0."""
+    """A sanitizer reports leaks at the end, and then the server's exit status is not 0."""
     server = serve("--path", os.environ["TEST_FUNCTIONS"], worker=os.environ["AGENTIX_WORKER"])
     with new(server) as client:
         run_calls(client, 5 * BATCH)

@@ -101,7 +101,7 @@ def test_who_is_not_proven_cannot_make_the_server_take_large_messages(server):
 
 
 def test_clients_without_proof_are_limited_and_proven_ones_go_on(server):
-    server.worker_pid()  # its start must not take of the time that the others have
+    server.worker_pid()  # wait, so that its start does not use up the time of the others
     proven = Polling(server, auth=json.dumps({"token": TOKEN}))
     with ThreadPoolExecutor(64) as pool:  # at once: they have five seconds to prove themselves
         waiting = list(pool.map(lambda _: Client(server, connect=False), range(64)))

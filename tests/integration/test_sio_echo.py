@@ -87,7 +87,7 @@ class Raw:
         return status, headers, self.file.read(length)
 
     def websocket(self, query):
-        """Asks for a WebSocket; returns the status."""
+        """Requests a WebSocket; returns the status."""
         return self.request(
             f"/socket.io/?transport=websocket&{query}",
             headers=[
@@ -119,7 +119,7 @@ class Raw:
         return first & 15, self.file.read(length)
 
     def at_end(self):
-        """True when the server has closed."""
+        """True if the server has closed the connection."""
         return self.file.read() == b""
 
 

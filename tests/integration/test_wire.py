@@ -58,7 +58,7 @@ def scalar(field):
 
 
 def fill(target, leave=()):
-    """Something in every field; of a oneof in its last."""
+    """Fills every field, and of a oneof the last one."""
     for field in target.DESCRIPTOR.fields:
         if field.name in leave:
             continue
@@ -80,7 +80,7 @@ def fill(target, leave=()):
 
 @pytest.mark.parametrize("kind", READ)
 def test_reads_and_writes_every_field(kind):
-    # Twice the same state is once in a set; a state that is none says nothing.
+    # A set has the same state only once; an invalid state has no effect.
     sent = fill(message(READ[kind]), ["from_now", "states", "sandboxes"])
     if kind == "pull":  # has an image or tells how far it is, without a sandbox
         sent.ClearField("image")
@@ -190,7 +190,7 @@ def test_status_details():
 
 
 def names():
-    """Every message that a method takes or gives."""
+    """Every message that a method gets or returns."""
     found = set()
     for service in (
         "agbox.v1.SandboxService", "agentix.v1.ControlService", "agentix.v1.ImageService",
@@ -212,7 +212,7 @@ def test_json_is_that_of_protobuf(name, full):
 
 
 def without_nulls(value):
-    """Go's printer shows messages that are not set as null, as we do; Python's leaves them out."""
+    """Go's printer prints unset messages as null, as we do; Python's leaves them out."""
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
     return [without_nulls(v) for v in value] if isinstance(value, list) else value

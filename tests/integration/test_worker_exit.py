@@ -24,7 +24,7 @@ def worker():
 
 
 def wait_until(condition, seconds=60):
-    """Whether it came true in that time."""
+    """Whether the condition became true in that time."""
     until = time.monotonic() + seconds
     while not condition() and time.monotonic() < until:
         time.sleep(0.002)
@@ -64,7 +64,7 @@ def test_results_before_an_exit_are_not_lost(worker):
 
 
 def frames_of_calls(worker, *calls):
-    """What start() would send for each, as one piece."""
+    """The frames that start() would send for these calls, as one piece."""
     sent = []
     worker.send_raw = lambda data, lane: sent.append(data)
     for call in calls:
@@ -74,9 +74,9 @@ def frames_of_calls(worker, *calls):
 
 
 def drain_with_an_answer_unwritten(worker, place):
-    """The thread lane, which nobody reads, is full, and the function that drains as the worker does
-    before it ends is read together with another one, whose answer waits for company. False when
-    it waited for too long, and was written first."""
+    """Fills the thread lane, which the test does not read. Then the worker reads two calls at once:
+    one drains the answers, as the worker does before it ends; the answer of the other still waits
+    to be sent in a batch. False if that answer waited too long and was written first."""
     worker.call(shapes.drain, str(place), 0.0, lane=THREAD)  # found and prepared, it is quick
     (place / "begun").unlink()
     (place / "done").unlink()

@@ -13,9 +13,9 @@ import pytest
 from worker_peer import Gone, WorkerPeer
 
 SECONDS = float(os.environ.get("AGX_FUZZ_SECONDS", "4"))
-LEAST = 100  # frames, also where that is over before the first worker is ready
+LEAST = 100  # frames, even if the time is over before the first worker is ready
 SEED = int(os.environ.get("AGX_FUZZ_SEED", time.time_ns() % 10**9))
-# Endings that a worker chooses: not by a signal, and not by an exception of its own.
+# Exit statuses that a worker chooses: not by a signal, and not by an exception of its own.
 CLEAN = (0,)
 
 TARGETS = [
@@ -34,7 +34,7 @@ TYPES = ["call", "call", "call", "bidi_in", "bidi_end_in", "credit", "cancel", "
 
 
 def any_frame(rng, ids):
-    """A frame that makes some sense, with fields that may not."""
+    """A frame that resembles a valid one, but may have invalid fields."""
     number = rng.choice([ids["next"], rng.randrange(1, ids["next"] + 1)])
     ids["next"] += 1
     kind = rng.choice(["unary", "stream", "bidi"])
@@ -65,13 +65,13 @@ def drain(worker):
 
 
 def ends_by_itself(worker):
-    """The worker has closed a lane: it must end, and say why if it was not its own wish."""
+    """The worker has closed a lane: it must end, and report the reason if it is a failure."""
     code = worker.exit_code()
     assert code in CLEAN, f"exit code {code}: {worker.stderr()}"
 
 
 def alive(worker, number):
-    """Does it still do its work?"""
+    """Checks that the worker still answers calls."""
     worker.last_id = number
     worker.frames.clear()
     call = worker.start("plain::aadd", 1)

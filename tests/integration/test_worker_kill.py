@@ -27,7 +27,7 @@ def fixture_serve_python(serve):
 
 @pytest.fixture(name="place")
 def fixture_place(tmp_path):
-    """A directory for the files by which functions tell how far they are."""
+    """A directory for the files in which functions report their progress."""
     place = tmp_path / "place"
     place.mkdir()
     return place
@@ -38,7 +38,7 @@ def wait_for_phase(place, phase):
 
 
 class Call:
-    """A call in some phase, and what its client has read of it."""
+    """A call in some phase, and the items that its client has read."""
 
     def __init__(self, client, place, target, *args, kind):
         self.client, self.place, self.kind = client, place, kind
@@ -56,7 +56,7 @@ class Call:
             self.client.emit("bidi:end_in", call_id=self.id, seq=self.seq + 1)
 
     def take(self, *expected):
-        """Reads items; none may come but these."""
+        """Reads items, which must be exactly these."""
         for value in expected:
             name, payload = self.client.event()
             while name == "credit":
@@ -64,8 +64,8 @@ class Call:
             assert (payload["call_id"], payload["value"]) == (self.id, value), (name, payload)
 
 
-# Each phase: the shape, and how a call gets there. What the client has not read when the worker
-# dies is returned: it must still come, in full (None: as much of `endless` as has left the worker).
+# Each phase: the shape, and how a call gets there. It returns the items that the client has not
+# read when the worker dies: all must still arrive (None: those of `endless` that the worker sent).
 
 
 def just_sent(client, place, kind, worker):
@@ -94,7 +94,7 @@ def running_in_a_thread(client, place, kind, worker):
 
 
 def between_items(client, place, kind, worker):
-    """Some are read, some are on their way."""
+    """The client has read some items; others are in flight."""
     call = Call(client, place, "stream", str(place), 5, kind=kind)
     call.reach("runs")
     call.take(0, 1)
@@ -119,7 +119,7 @@ def out_of_credit(client, place, kind, worker):
 
 
 def while_input_flows(client, place, kind, worker):
-    """Some of it is answered, some of it never read."""
+    """The function has answered some items; the stopped worker never reads the others."""
     call = Call(client, place, "bidi", str(place), kind=kind)
     call.send(1, 2, 3)
     call.take(2, 4, 6)
@@ -202,7 +202,7 @@ def test_a_killed_worker_ends_the_call_once(serve_python, place, new, phase, kin
 @pytest.mark.parametrize("new", [Client, Session])
 @pytest.mark.parametrize("kind", SHAPES)
 def test_a_worker_killed_while_it_is_cancelled_adds_nothing(serve_python, place, new, kind):
-    """The cancellation was the call's end: the worker's death is no other one."""
+    """The cancellation ended the call; the worker's death does not end it again."""
     server = serve_python()
     target = {"unary": "slow_to_cancel", "stream": "slow_to_cancel_stream"}
     with new(server) as client, nothing_is_left(server, client) as worker:
@@ -239,7 +239,7 @@ class LatePython:
         (self.directory / "hold").unlink()
 
     def waits(self):
-        """The process that waits, once there is one."""
+        """Waits for a process that is kept waiting, and returns its pid."""
         found = wait_for(lambda: list(self.directory.glob("waits-*")), "another worker starts")
         return int(found[0].name.removeprefix("waits-"))
 

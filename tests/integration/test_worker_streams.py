@@ -35,8 +35,8 @@ def feed(worker, call, *values, lane=LOOP):
 
 
 def seen_at_last(worker, what):
-    """What the functions tell, once that is the last of it: a refused item ends its call first, and
-    closes the generator behind that."""
+    """The reports of the functions, once the last one has arrived: a refused item first ends its
+    call, and then closes the generator."""
     until = time.monotonic() + TIMEOUT_S
     while (seen := worker.call(shapes.what_was_seen))[-1:] != [what]:
         assert time.monotonic() < until, seen

@@ -1,4 +1,4 @@
-"""Shared by tests of builtin tools: a home of the host, and a sandbox that tries to change it."""
+"""For tests of builtin tools: a home of the host, and a sandbox that tries to change it."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 SECRET = '{"claudeAiOauth": {"refreshToken": "of the host"}}\n'
 
-# All that programs keep there, and that an attacker would like to write to.
+# The files of programs that an attacker would like to write to.
 FILES = {
     ".claude/.credentials.json": SECRET,
     ".claude/settings.json": '{"hooks": {}}\n',
@@ -25,9 +25,9 @@ FILES = {
     ".config/opencode/opencode.json": "{}\n",
 }
 TOOLS = ["claude", "codex", "git", "uv", "npm", "opencode"]
-# Given to agents-sandbox's sandboxes as they are.
+# In sandboxes of agents-sandbox these are the host's own files.
 LIVE = set(FILES) - {".gitconfig", ".config/gh/hosts.yml", ".config/gh/config.yml"}
-# What is given without a name of its own.
+# Files that a sandbox gets as copies.
 COPIES = {
     ".claude/.credentials.json",
     ".codex/auth.json",
@@ -47,7 +47,7 @@ def fill(home):
 
 
 def look(home):
-    """All that is there, with what tells that it was touched."""
+    """All files, with the attributes that show a change."""
     found = {}
     for path in sorted(home.rglob("*")):
         stat = path.lstat()
@@ -58,7 +58,7 @@ def look(home):
 
 
 def harm():
-    """A script that writes to each, in whatever way, and then makes it anew."""
+    """A script that writes to each file in several ways, and then replaces it."""
     lines = ["cd ~ || exit 1"]
     for name in FILES:
         parent = os.path.dirname(name) or "."
@@ -75,7 +75,7 @@ def harm():
 
 
 def reads(names):
-    """A script that succeeds where these are what the host has, and no other is there."""
+    """A script that succeeds if these files equal the host's and there is no other file."""
     lines = ["cd ~ || exit 1"]
     for name, text in FILES.items():
         if name in names:

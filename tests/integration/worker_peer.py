@@ -17,7 +17,7 @@ import msgpack
 PACKAGE = Path(os.environ["AGENTIX_PACKAGE"]).absolute()
 TARGETS = Path(__file__).resolve().parent / "targets"
 LOOP, THREAD = 0, 1
-# A limit says when a hang is one, no more: a busy machine takes long.
+# A limit only ends a hang: a busy machine takes long.
 TIMEOUT_S = 60
 OURS = 3  # flags of our own client: integer keys and one-byte dtypes
 
@@ -31,7 +31,7 @@ class Gone(Exception):
 
 
 class WorkerPeer:
-    """One worker process. Frames are dicts; `recv` gives them in the order of arrival."""
+    """One worker process. Frames are dicts; `recv` returns them in the order of arrival."""
 
     def __init__(
         self, python=sys.executable, path=TARGETS, cwd="/", env=None, ready=True, package=PACKAGE
@@ -78,14 +78,14 @@ class WorkerPeer:
         self.process.stderr.close()
 
     def stderr(self):
-        """What the worker has said on its standard error by the time it ended."""
+        """The worker's standard error up to its end."""
         try:
             return self.process.communicate(timeout=TIMEOUT_S)[1].decode(errors="replace")
         except (subprocess.TimeoutExpired, ValueError):
             return "the worker has closed a lane and lives on"
 
     def send_raw(self, data, lane=LOOP):
-        """Reads while the worker takes nothing: it may be waiting for us to read, as it may, since
+        """Writes, and reads while the worker does not. The worker may wait for us to read, because
         the real server never waits to write."""
         sock, left = self.socks[lane], memoryview(data)
         while left:
@@ -100,7 +100,7 @@ class WorkerPeer:
         self.send_raw(struct.pack("<I", len(body)) + body, lane)
 
     def _cut(self, lane):
-        """Whole frames out of the bytes of a lane."""
+        """Splits the bytes of a lane into complete frames."""
         data, at = memoryview(self.buffers[lane]), 0
         while len(data) - at >= 4:
             size = struct.unpack_from("<I", data, at)[0]
@@ -116,7 +116,7 @@ class WorkerPeer:
         self.buffers[lane] = bytes(data[at:])
 
     def pump(self, timeout):
-        """Reads what comes within that time; raises Gone at the end of either lane."""
+        """Reads what arrives within that time; raises Gone at the end of either lane."""
         readable, _, _ = select.select(self.socks, [], [], timeout)
         ended = 0
         for sock in readable:
@@ -145,7 +145,7 @@ class WorkerPeer:
             self.pump(left)
 
     def silent(self, seconds):
-        """Nothing comes for so long."""
+        """Whether nothing arrives for so long."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.pump(left)
