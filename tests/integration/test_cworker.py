@@ -456,7 +456,7 @@ def test_a_stream_without_reader_holds_up_nobody(worker):
     stuck = [worker.call("endless", kind="stream") for _ in range(20)]
     for call in stuck:
         worker.grant(call, 10**9)
-    time.sleep(0.3)  # nobody reads: the lane of the items is full
+    time.sleep(0.3)  # the test does not read: the lane of the items is full
     assert worker.value(worker.call("add", 1, 1)) == 2
     for call in stuck:
         worker.send({"type": "cancel", "id": call})

@@ -195,7 +195,7 @@ def test_it_goes_on_when_its_log_cannot_be_moved_or_opened(place):
     place.data.chmod(0o700)
     assert place.call().returncode == 0
     moved = place.log.with_name("moved")
-    with held_up(place.pid()):  # it looks every 10 ms, and would make the log anew
+    with held_up(place.pid()):  # it looks every 10 ms, and would create the log again
         place.log.rename(moved)
         place.log.mkdir()
     os.kill(place.pid(), signal.SIGHUP)

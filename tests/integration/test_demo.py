@@ -1,4 +1,4 @@
-"""`make demo`: its output on a machine without Docker, and that it leaves nothing behind.
+"""`make demo`: its output on a machine without Docker. It must leave nothing behind.
 
 Runs in a box (docker_box.py --no-engine), where all processes, mounts and links are the demo's.
 """

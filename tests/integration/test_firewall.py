@@ -372,7 +372,7 @@ def test_tables_of_others_are_left_alone(world, firewall):
     world.host.run("nft", "add", "rule", "inet", "engine", "output", "counter")
     world.host.run("nft", "-f", "-", text="delete table inet engine" + PUBLISHED)
     assert world.host.run("nft", "list", "table", "inet", "engine") == before
-    firewall.ok("remove a")  # the next line is no "restored"
+    firewall.ok("remove a")  # the next line is not "restored"
 
 
 def crowd(world):
@@ -401,7 +401,7 @@ def test_changes_of_others_are_no_change_of_ours_however_many_they_are(world, fi
     """The socket's buffer holds the kernel's messages about them until they are read."""
     with held_up(firewall.process.pid):
         crowd(world)
-    for _ in range(100):  # each takes a script, and would stand behind a "restored"
+    for _ in range(100):  # each needs a script, and its answer would come after a "restored"
         firewall.ok("remove a", f"put {MEMBER_A}")
 
 

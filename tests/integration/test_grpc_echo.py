@@ -296,7 +296,7 @@ def test_subscriptions_are_cancelled_by_the_thousand_on_one_connection(server, c
 
 
 def flood_of_resets(count):
-    # :method POST, :scheme http, :path /; what is refused at once is reset all the same.
+    # :method POST, :scheme http, :path /; a call that is refused at once is reset too.
     head = bytes([0x83, 0x86, 0x84])
     frames = [PREFACE]
     for stream in range(1, 2 * count, 2):

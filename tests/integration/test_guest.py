@@ -79,7 +79,7 @@ def test_where_no_group_can_be_made_the_error_says_what_to_do(results):
 
 
 def test_the_weight_of_disk_access_is_there_to_be_set(results):
-    # The tests of control groups pass over it where it is not.
+    # The tests of control groups skip it if it does not exist.
     assert results["io_weight"].output.strip() == "default 100"
 
 

@@ -13,13 +13,13 @@ def settles(is_left):
     return f"for i in $(seq 60); do {is_left} >/dev/null 2>&1 || break; sleep 1; done; "
 
 
-# In the guest's whole world, not in namespaces of its own; what is left is looked at afterwards. It
-# has no /etc/protocols and no other file of Debian's: the backend needs none.
+# Runs in the guest itself, not in separate namespaces, and then checks what is left. The guest has
+# no /etc/protocols and no other file of Debian, because the backend needs none.
 COMMANDS = {
     "conformance": (
         "mkdir /data/box && AGX_BOX=/data/box AGX_IMAGES=/images exec conformance_backend_native"
     ),
-    # With what is in them, should there be any.
+    # Lists their contents too, if there are any.
     "groups": (
         settles("ls -d /sys/fs/cgroup/agentix-*")
         + "find /sys/fs/cgroup/agentix-* -type d; head /sys/fs/cgroup/agentix-*/*/cgroup.procs"

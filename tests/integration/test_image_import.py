@@ -188,7 +188,7 @@ def test_several_at_a_time_share_their_layers(stage):
     check_image(stage, "tool:1")
 
 
-# ---- what is no archive, and what is made to do harm
+# ---- files that are not archives, and harmful archives
 
 
 def bomb(size):

@@ -17,7 +17,7 @@ FEWER = os.environ.get("SANITIZE", "none") != "none"
 COUNT = int(os.environ.get("AGENTIX_SANDBOXES", "50" if FEWER else "200"))
 AT_ONCE = 32
 SAMPLE = 20  # one in so many is tested
-OWN_KIB = 24 << 10  # what the daemon may have in memory of its own: docs/performance.md
+OWN_KIB = 24 << 10  # the limit of the daemon's private memory: docs/performance.md
 
 BOXES = [f"box-{number:04}" for number in range(COUNT)]
 

@@ -310,7 +310,7 @@ def test_a_host_without_a_way_out_has_sandboxes_that_wait_for_one(stage):
     stage.ok("sandbox", "delete", "web-1")
 
 
-# A kernel without that device has no network to give; what is then refused it shows all the same.
+# A kernel without that device gives no network, but the test still shows what is refused then.
 if not has_tun():
     missing = (test_a_program_that_is_missing_is_named,)
     for each in [name for name in globals() if name.startswith("test_")]:

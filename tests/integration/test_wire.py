@@ -82,7 +82,7 @@ def fill(target, leave=()):
 def test_reads_and_writes_every_field(kind):
     # A set has the same state only once; an invalid state has no effect.
     sent = fill(message(READ[kind]), ["from_now", "states", "sandboxes"])
-    if kind == "pull":  # has an image or tells how far it is, without a sandbox
+    if kind == "pull":  # has an image or its progress, without a sandbox
         sent.ClearField("image")
         sent.progress.sandbox_id = ""
     back = message(READ[kind])

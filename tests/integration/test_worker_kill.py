@@ -335,7 +335,7 @@ def test_a_killed_server_takes_its_worker_along(serve_python, place, phase, kind
         phase(client, place, kind, worker)
         server.process.kill()
         with contextlib.suppress(ProcessLookupError):  # it may have seen the end already
-            os.kill(worker, signal.SIGCONT)  # where the phase has stopped it
+            os.kill(worker, signal.SIGCONT)  # if the phase has stopped it
         server.stop(signal.SIGKILL, status=-9)  # waits for the worker's processes too
         with contextlib.suppress(ConnectionError), pytest.raises(Closed):
             while True:

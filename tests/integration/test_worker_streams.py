@@ -108,7 +108,7 @@ def test_generator_that_never_awaits_lets_the_loop_run(worker):
 def test_result_goes_ahead_of_items_that_wait(worker):
     call = worker.start(shapes.chunks, 100_000, 1000, kind="stream")
     credit(worker, call, 1 << 40, 1 << 40)
-    time.sleep(0.3)  # nobody reads: the socket and the worker's queue are full
+    time.sleep(0.3)  # the test does not read: the socket and the worker's queue are full
     other = worker.start(plain.aadd, 1)
     before = 0
     while (frame := worker.recv()).get("id") != other:
