@@ -103,10 +103,10 @@ def test_program_runs_beside_an_engine_and_its_exit_status_counts():
         for i in $(seq 600); do busybox wget -qO- 127.0.0.1:8080 && break; sleep 0.1; done
         exit 7"""
     )
-    endpoint, *said = done.stdout.splitlines()
+    where, *said = done.stdout.splitlines()
     assert done.returncode == 7, done.stderr
     assert said == ["from inside", "served"]
-    assert not leftovers(Path(endpoint).name)
+    assert not leftovers(Path(where).name)
 
 
 def test_command_that_enters_a_container_sees_its_files_and_not_the_machines():
@@ -179,6 +179,6 @@ def test_works_in_a_chroot_without_cgroups(tmp_path):
     if "/" not in (line.split()[4] for line in mounts):
         prefix = []  # we are in a chroot, where unshare cannot make mounts private
     done = run("echo $AGX_DOCKER_BOX; docker run --rm agx-busybox:1 echo inside", prefix)
-    endpoint, *said = done.stdout.splitlines()
+    where, *said = done.stdout.splitlines()
     assert said == ["inside"], done.stderr
-    assert not leftovers(Path(endpoint).name)
+    assert not leftovers(Path(where).name)

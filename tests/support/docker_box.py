@@ -101,9 +101,9 @@ def mount_cgroups():
         return
     linux.mount("tmpfs", CGROUPS, "tmpfs", data="mode=755")
     for _, names in hierarchies:
-        endpoint = CGROUPS / (names.removeprefix("name=") or "unified")
-        endpoint.mkdir()
-        linux.mount("cgroup", endpoint, "cgroup" if names else "cgroup2", data=names or None)
+        where = CGROUPS / (names.removeprefix("name=") or "unified")
+        where.mkdir()
+        linux.mount("cgroup", where, "cgroup" if names else "cgroup2", data=names or None)
 
 
 def mount_sys():

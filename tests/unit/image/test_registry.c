@@ -335,10 +335,10 @@ TEST(blob_waits_for_its_taker)
 }
 
 /* "Location: http://WHERE/path" as an answer. */
-static const char *redirect(char (*buf)[300], const char *endpoint)
+static const char *redirect(char (*buf)[300], const char *where)
 {
     (void)snprintf(*buf, sizeof(*buf),
-                   "HTTP/1.1 307 X\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", endpoint);
+                   "HTTP/1.1 307 X\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", where);
     return *buf;
 }
 
