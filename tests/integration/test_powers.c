@@ -92,6 +92,8 @@ TEST(bash_runs)
                  "coproc cat; echo x >&\"${COPROC[1]}\"; read -r line <&\"${COPROC[0]}\"\n"
                  "[ \"$line\" = x ]; kill \"$COPROC_PID\"\n"
                  "(trap 'exit 7' USR1; kill -USR1 $BASHPID; sleep 60) || [ $? = 7 ]\n"
+                 "(ulimit -n 64; [ \"$(ulimit -n)\" = 64 ])\n"
+                 "prlimit --nofile=64 true; ! prlimit --pid $$ >/dev/null 2>&1\n"
                  "mkfifo f; echo y >f & [ \"$(cat f)\" = y ]; wait\n");
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -99,6 +100,17 @@ static bool overwrites_exe(const char *pid)
     return probe_say(fd >= 0 || errno == ETXTBSY, path);
 }
 
+/* Sets a limit to its present value, because without guards this is PID 1 of the machine. The
+ * kernel would take a lower value from the same caller. */
+static bool sets_limits(const char *pid)
+{
+    struct rlimit limit;
+    bool gets = prlimit((pid_t)atoi(pid), RLIMIT_NOFILE, NULL, &limit) == 0;
+
+    return probe_say(gets && prlimit((pid_t)atoi(pid), RLIMIT_NOFILE, &limit, NULL) == 0,
+                     "prlimit");
+}
+
 /* By its number outside, which a process of the sandbox can learn or guess. */
 static bool signals(const char *pid)
 {
@@ -106,15 +118,8 @@ static bool signals(const char *pid)
 }
 
 const struct probe probes_init[] = {
-    { "ptrace", traces },
-    { "pidfd-getfd", takes_fd },
-    { "vm-read", reads_memory },
-    { "environ", reads_environ },
-    { "maps", reads_maps },
-    { "mem", opens_mem },
-    { "fds", reads_fds },
-    { "exe", reads_exe },
-    { "exe-write", overwrites_exe },
-    { "signal", signals },
-    { NULL, NULL },
+    { "ptrace", traces },         { "pidfd-getfd", takes_fd }, { "vm-read", reads_memory },
+    { "environ", reads_environ }, { "maps", reads_maps },      { "mem", opens_mem },
+    { "fds", reads_fds },         { "exe", reads_exe },        { "exe-write", overwrites_exe },
+    { "prlimit", sets_limits },   { "signal", signals },       { NULL, NULL },
 };

@@ -97,6 +97,18 @@ static int add_personality(scmp_filter_ctx ctx, struct agx_error **err)
     return r < 0 ? failed(r, "personality", err) : 0;
 }
 
+/* Only the caller itself, as process 0: by number a process could change the limits of
+ * agentix-init, which has the same user, and the filter cannot know the caller's own number. */
+static int add_prlimit(scmp_filter_ctx ctx, struct agx_error **err)
+{
+    int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_EQ, 0));
+
+    if (r >= 0)
+        r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1,
+                             SCMP_A0(SCMP_CMP_NE, 0));
+    return r < 0 ? failed(r, "prlimit64", err) : 0;
+}
+
 /* The other families reach past the network namespace (AF_VSOCK: the hypervisor), or are drivers
  * that an ordinary program never uses. */
 static int add_socket(scmp_filter_ctx ctx, struct agx_error **err)
@@ -130,6 +142,8 @@ static int add_all(scmp_filter_ctx ctx, struct agx_error **err)
         r = add_without_namespaces(ctx, SCMP_SYS(unshare), CLONE_NEWTIME, err);
     if (r >= 0)
         r = add_personality(ctx, err);
+    if (r >= 0)
+        r = add_prlimit(ctx, err);
     return r < 0 ? r : add_socket(ctx, err);
 }
 

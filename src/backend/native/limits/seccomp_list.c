@@ -5,7 +5,7 @@
  * allowed, even where it needs a capability that a sandbox has in its own user namespace. Not
  * allowed is what acts on the whole host, makes namespaces or mounts, or is a large and young part
  * of the kernel that programs can do without. For a few, seccomp.c decides by their arguments:
- * clone, unshare, personality, socket.
+ * clone, unshare, personality, prlimit64, socket.
  */
 #include "backend/native/limits/seccomp_internal.h"
 
@@ -52,8 +52,8 @@ const char agx_seccomp_allowed[] =
     "rt_sigtimedwait rt_tgsigqueueinfo sigaltstack "
     /* users, limits, and giving up privileges */
     "capget capset getegid geteuid getgid getgroups getresgid getresuid getrlimit getrusage getuid "
-    "landlock_add_rule landlock_create_ruleset landlock_restrict_self prlimit64 seccomp setfsgid "
-    "setfsuid setgid setgroups setregid setresgid setresuid setreuid setrlimit setuid "
+    "landlock_add_rule landlock_create_ruleset landlock_restrict_self seccomp setfsgid setfsuid "
+    "setgid setgroups setregid setresgid setresuid setreuid setrlimit setuid "
     /* time; setting it takes a capability over the host */
     "adjtimex alarm clock_adjtime clock_getres clock_gettime clock_nanosleep getitimer "
     "gettimeofday nanosleep setitimer time timer_create timer_delete timer_getoverrun "

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -156,6 +157,20 @@ TEST(filter_allows_a_few_personalities)
     agx_buf_done(&p.bytes);
 }
 
+TEST(filter_allows_limits_of_the_caller_itself_only)
+{
+    static const uint64_t others[] = { 1, 2, 0x7fffffff, 0xffffffff, UINT64_MAX };
+    struct program p;
+
+    compile(&p);
+    ASSERT_UINT(SECCOMP_RET_ALLOW, says(&p, SYS_prlimit64, 0));
+    for (size_t i = 0; i < AGX_ARRAY_LEN(others); i++)
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_prlimit64, others[i]));
+    for (unsigned bit = 0; bit < 64; bit++)
+        ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, SYS_prlimit64, UINT64_C(1) << bit));
+    agx_buf_done(&p.bytes);
+}
+
 TEST(filter_lets_calls_that_it_does_not_know_be_absent)
 {
     struct program p;
@@ -205,6 +220,7 @@ static void install(const struct program *p)
 
 TEST(process_under_the_filter_sees_the_errors)
 {
+    struct rlimit limit;
     struct program p;
     int status;
     pid_t child;
@@ -221,7 +237,11 @@ TEST(process_under_the_filter_sees_the_errors)
             _exit(3);
         if (syscall(SYS_clone3, NULL, 0) >= 0 || errno != ENOSYS)
             _exit(4);
-        _exit(socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 0 : 5);
+        if (prlimit(0, RLIMIT_CORE, NULL, &limit) < 0)
+            _exit(5);
+        if (prlimit(getpid(), RLIMIT_CORE, NULL, &limit) == 0 || errno != EPERM)
+            _exit(6);
+        _exit(socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 0 : 7);
     }
     ASSERT_TRUE(child > 0);
     ASSERT_INT(child, waitpid(child, &status, 0));
