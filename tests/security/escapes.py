@@ -97,6 +97,8 @@ ATTEMPTS = [
     Attempt("perf", guards=THRICE),
     # The engine's own filter allows it in 20.10.
     Attempt("io-uring", backends=("native",), guards=("seccomp",)),
+    # Every engine's filter lets it through.
+    Attempt("aio", backends=("native",), guards=("seccomp",)),
     Attempt("init-module", needs="/proc/modules", guards=THRICE),
     Attempt("finit-module", needs="/proc/modules", guards=THRICE),
     Attempt("kexec", needs="/sys/kernel/kexec_loaded", guards=THRICE),
@@ -131,7 +133,7 @@ ATTEMPTS = [
     Attempt("fds", "1", guards=INIT),
     Attempt("exe", "1", guards=INIT),
     Attempt("exe-write", "1", guards=INIT),
-    # The engine's own filter lets it through.
+    # As with aio.
     Attempt("prlimit", "1", backends=("native",), guards=("seccomp",)),
     Attempt("signal", "{pid}", guards=("pid-namespace",)),
     Attempt("raw-socket", guards=("capabilities",)),

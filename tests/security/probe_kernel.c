@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
@@ -63,6 +64,15 @@ static bool io_uring(const char *unused)
 
     (void)unused;
     return probe_say(probe_considered(syscall(SYS_io_uring_setup, 1, params)), "io_uring_setup");
+}
+
+/* One counter of requests, fs.aio-nr, is for the whole host. */
+static bool async_io(const char *unused)
+{
+    aio_context_t context = 0;
+
+    (void)unused;
+    return probe_say(syscall(SYS_io_setup, 1, &context) >= 0, "io_setup");
 }
 
 static bool module(const char *unused)
@@ -280,6 +290,7 @@ const struct probe probes_kernel[] = {
     { "userfaultfd", userfault },
     { "perf", perf },
     { "io-uring", io_uring },
+    { "aio", async_io },
     { "init-module", module },
     { "finit-module", module_file },
     { "kexec", kexec },

@@ -31,7 +31,6 @@ const char agx_seccomp_allowed[] =
     "epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 "
     "inotify_add_watch inotify_init inotify_init1 inotify_rm_watch poll ppoll pselect6 select "
     "signalfd signalfd4 timerfd_create timerfd_gettime timerfd_settime "
-    "io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit "
     /* memory */
     "brk cachestat get_mempolicy madvise map_shadow_stack mbind membarrier memfd_create "
     "memfd_secret mincore mlock mlock2 mlockall mmap mprotect mremap msync munlock munlockall "
@@ -94,6 +93,9 @@ const struct agx_seccomp_refusal agx_seccomp_refusals[] = {
     { "clone3", ENOSYS },
     /* They run system calls that the filter does not see. */
     { "io_uring_enter io_uring_register io_uring_setup", ENOSYS },
+    /* The kernel has one counter of requests (fs.aio-nr) for the whole host, and one sandbox could
+     * take them all. Programs use threads where the kernel has no such calls. */
+    { "io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit", ENOSYS },
 };
 
 const size_t agx_seccomp_n_refusals = AGX_ARRAY_LEN(agx_seccomp_refusals);

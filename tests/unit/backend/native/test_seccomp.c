@@ -102,6 +102,7 @@ TEST(filter_refuses_the_ways_out)
         ASSERT_UINT(TEST_BPF_REFUSED(EPERM), says(&p, never[i], 0));
     ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_clone3, 0));
     ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_io_uring_setup, 0));
+    ASSERT_UINT(TEST_BPF_REFUSED(ENOSYS), says(&p, SYS_io_setup, 1));
     agx_buf_done(&p.bytes);
 }
 
