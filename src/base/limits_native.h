@@ -11,6 +11,12 @@
 /* Size of /dev/shm, as with engines. */
 #define AGX_NATIVE_SHM (64U << 20)
 
+/* Terminals (ptys) that are open at a time: in a sandbox one for each command that may run, and
+ * fewer in each companion. A sandbox with all its companions has 2560 then. By default the kernel
+ * has 3072 for everybody but the host itself (kernel.pty.max less kernel.pty.reserve). */
+#define AGX_NATIVE_PTYS 1024
+#define AGX_NATIVE_COMPANION_PTYS 128
+
 /* The kernel's limit of a host name, less one that some programs count wrongly. */
 #define AGX_NATIVE_HOSTNAME_MAX 63
 

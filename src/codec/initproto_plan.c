@@ -22,14 +22,14 @@ enum {
     }
 
 static const struct agx_init_field plan_fields[] = {
-    F(U32, flags),         F(U32, report_fd),     F(U32, user_fd),   F(U32, net_fd),
-    F(U32, cgroup_fd),     F(NUMBERS, tasks_fds), F(WORDS, layers),  F(TEXT, writable),
-    F(TEXT, devices),      F(U64, shm_bytes),     F(MOUNTS, mounts), F(WORDS, masked),
-    F(WORDS, frozen),      F(TEXT, hostname),     F(U64, caps),      F(DATA, seccomp),
-    F(LIMITS, rlimits),    F(U32, oom_score_adj), F(TEXT, user),     F(TEXT, groups),
-    F(U64, await_user_ms), F(U32, commands),      F(TEXT, cwd),      F(WORDS, argv),
-    F(WORDS, env),         F(TEXT, log_dir),      F(U64, log_head),  F(U64, log_tail),
-    { AGX_FIELD_END, 0 },
+    F(U32, flags),     F(U32, report_fd),     F(U32, user_fd),       F(U32, net_fd),
+    F(U32, cgroup_fd), F(NUMBERS, tasks_fds), F(WORDS, layers),      F(TEXT, writable),
+    F(TEXT, devices),  F(U64, shm_bytes),     F(U32, ptys),          F(MOUNTS, mounts),
+    F(WORDS, masked),  F(WORDS, frozen),      F(TEXT, hostname),     F(U64, caps),
+    F(DATA, seccomp),  F(LIMITS, rlimits),    F(U32, oom_score_adj), F(TEXT, user),
+    F(TEXT, groups),   F(U64, await_user_ms), F(U32, commands),      F(TEXT, cwd),
+    F(WORDS, argv),    F(WORDS, env),         F(TEXT, log_dir),      F(U64, log_head),
+    F(U64, log_tail),  { AGX_FIELD_END, 0 },
 };
 
 #undef F

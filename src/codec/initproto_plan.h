@@ -90,6 +90,7 @@ struct agx_plan {
                                     root of the sandbox (the first id of the nsset) */
     struct agx_str devices;      /* what agx_devices_open() made: /dev */
     uint64_t shm_bytes;
+    uint32_t ptys;               /* terminals in /dev/pts, open at a time */
     struct agx_init_list mounts; /* mounted in this order, over the image, /proc, /sys and /dev */
     struct agx_init_list masked; /* words: absolute; hidden inside. May not exist */
     struct agx_init_list frozen; /* words: absolute; read-only. May not exist */

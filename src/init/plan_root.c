@@ -94,6 +94,7 @@ static const char *need_dir(const struct agx_planned *p, const char *path)
 static void mount_kernel(const struct agx_planned *p)
 {
     static const unsigned long plain = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    char pts[80];
 
     if (mount("proc", need_dir(p, "/proc"), "proc", plain, NULL) < 0)
         agx_plan_fail(p, AGX_STAGE_MOUNT, "/proc");
@@ -105,8 +106,9 @@ static void mount_kernel(const struct agx_planned *p)
     if (move_mount(p->devices, "", AT_FDCWD, need_dir(p, "/dev"), MOVE_MOUNT_F_EMPTY_PATH) < 0)
         agx_plan_fail(p, AGX_STAGE_MOUNT, "/dev");
     (void)close(p->devices);
-    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-              "newinstance,ptmxmode=0666,mode=0620,gid=5") < 0)
+    (void)snprintf(pts, sizeof(pts), "newinstance,ptmxmode=0666,mode=0620,gid=5,max=%u",
+                   p->plan.ptys);
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, pts) < 0)
         agx_plan_fail(p, AGX_STAGE_MOUNT, "/dev/pts");
 }
 

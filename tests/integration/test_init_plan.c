@@ -209,6 +209,19 @@ TEST(terminal_works)
     test_plan_close(&x);
 }
 
+TEST(terminals_are_as_many_as_the_plan_says)
+{
+    struct test_plan x;
+
+    open_and_boot(&x);
+    ASSERT_CSTR("0 1 2 ptmx\n",
+                say(&x, "exec 3<>/dev/ptmx 4<>/dev/ptmx 5<>/dev/ptmx; echo $(ls /dev/pts)"));
+    ASSERT_NOT_NULL(strstr(say(&x, "exec 3<>/dev/ptmx 4<>/dev/ptmx 5<>/dev/ptmx 6<>/dev/ptmx"),
+                           "No space left"));
+    ASSERT_CSTR("0 ptmx\n", say(&x, "exec 3<>/dev/ptmx; echo $(ls /dev/pts)"));
+    test_plan_close(&x);
+}
+
 TEST(namespaces_are_its_own)
 {
     struct test_plan x;

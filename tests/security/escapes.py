@@ -150,6 +150,8 @@ ATTEMPTS = [
     Attempt("sysv-shm", "{ipc_key}", guards=IPC),
     Attempt("sysv-messages", "{ipc_key}", guards=IPC),
     Attempt("message-queue", "{queue}", guards=IPC),
+    # One more than AGX_NATIVE_PTYS. An engine's containers have no limit.
+    Attempt("ptys", "1025", backends=("native",), guards=("ptys",)),
     # A setuid file that is left in a mount gives its power to users who run it on the host.
     *(Attempt(f"left-{how}", "{left}", guards=("suid",), writes=True) for how in SUID_CALLS),
     Attempt("left-capabilities", "{left}", guards=("capabilities",), writes=True),

@@ -25,6 +25,7 @@ GUARDS = (
     "pid-namespace",
     "net-namespace",
     "ipc-namespace",
+    "ptys",
 )
 # Without these there can be no user namespace: /proc, /sys and queues belong to the owner of their
 # namespace, and ids without a mapping belong to nobody inside.

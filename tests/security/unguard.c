@@ -12,6 +12,7 @@
  *     suid                      the setuid and setgid bits can be set everywhere
  *     mount-attributes          mounts are as on the host: writable, with devices and set-user-id
  *                               programs
+ *     ptys                      as many terminals as the kernel has
  *     sources                   sources are mounted by their paths, not by their descriptors
  *     user-namespace net-namespace pid-namespace ipc-namespace    neither made nor entered
  *     dumpable                  init can be traced
@@ -40,6 +41,9 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* The most that the kernel accepts for a devpts, and its default. */
+#define PTYS_MAX (1u << 20)
 
 enum { FILTER_MAX = 64, LIST_MAX = 1 << 16 };
 
@@ -191,6 +195,8 @@ static void change_plan(struct agx_plan *p)
         p->frozen = (struct agx_init_list){ 0 };
     if (is_off("sources"))
         mount_by_path(p);
+    if (is_off("ptys"))
+        p->ptys = PTYS_MAX;
     if (is_off("suid"))
         allow_suid(p);
     read_beside("root", root, sizeof(root));

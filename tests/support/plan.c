@@ -71,6 +71,7 @@ static void set_defaults(struct test_plan *x)
         .writable = agx_str_from(test_plan_path(x, "box")),
         .devices = agx_str_from(agx_devices_path(x->devices)),
         .shm_bytes = 1 << 20,
+        .ptys = 3,
         .masked = TEST_WORDS(&x->masked, "/proc/version", "/proc/no_such", "/sys/firmware"),
         .frozen = TEST_WORDS(&x->frozen, "/proc/sys", "/proc/sysrq-trigger", "/proc/no_such"),
         .hostname = AGX_STR("box"),

@@ -377,6 +377,7 @@ static int write_plan(const struct agx_plan_build *c, const struct agx_pairs *en
         .writable = { fs, n > 0 ? AGX_MIN((size_t)n, sizeof(fs) - 1) : 0 },
         .devices = agx_str_from(c->devices),
         .shm_bytes = AGX_NATIVE_SHM,
+        .ptys = c->companion ? AGX_NATIVE_COMPANION_PTYS : AGX_NATIVE_PTYS,
         .mounts = peek(&l->mounts),
         .masked = peek(&l->masked),
         .frozen = peek(&l->frozen),

@@ -37,6 +37,7 @@ static struct agx_plan make_plan(struct parts *w)
         .writable = AGX_STR("/boxes/1"),
         .devices = AGX_STR("/run/dev"),
         .shm_bytes = UINT64_C(64) << 20,
+        .ptys = 256,
         .mounts = make_mounts(w),
         .masked = TEST_WORDS(&w->masked, "/proc/kcore"),
         .frozen = TEST_WORDS(&w->frozen, "/proc/sys"),
@@ -83,6 +84,8 @@ TEST(plan_carries_a_whole_sandbox)
     ASSERT_FALSE(agx_plan_number_next(&p.tasks_fds, &number));
     ASSERT_CSTR("/images/b", agx_init_list_next(&p.layers));
     ASSERT_CSTR("/boxes/1", p.writable.ptr);
+    ASSERT_UINT(UINT64_C(64) << 20, p.shm_bytes);
+    ASSERT_UINT(256, p.ptys);
     ASSERT_TRUE(agx_plan_mount_next(&p.mounts, &mount));
     ASSERT_INT(AGX_PLAN_IDMAP, mount.flags);
     ASSERT_CSTR("/srv/data", mount.source.ptr);

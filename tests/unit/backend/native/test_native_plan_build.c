@@ -125,6 +125,7 @@ TEST(compose_of_a_command_has_the_entrypoint_before_it_and_the_images_user_and_p
     check_list(w.plan.argv, "/entry run it");
     ASSERT_STR(AGX_STR("/data/boxes/web-1/0"), w.plan.log_dir);
     ASSERT_TRUE(w.plan.log_head > 0 && w.plan.log_tail > 0);
+    ASSERT_UINT(AGX_NATIVE_PTYS, w.plan.ptys);
     ASSERT_STR(AGX_STR("app:web"), w.plan.user);
     ASSERT_STR(AGX_STR("/srv"), w.plan.cwd);
     ASSERT_CSTR("app:web", agx_plan_build_user(&w.c));
@@ -277,10 +278,19 @@ TEST(compose_of_a_companion_needs_a_command_and_shows_nothing_of_the_host)
     ASSERT_TRUE(has_word(w.plan.env, "A=db"));
     ASSERT_FALSE(has_word(w.plan.env, "HOST_UID=1000"));
     ASSERT_STR(AGX_STR("db"), w.plan.hostname);
+    ASSERT_UINT(AGX_NATIVE_COMPANION_PTYS, w.plan.ptys);
     word(&c->command, "other");
     build(&w);
     check_list(w.plan.argv, "other");
     close_world(&w);
+}
+
+/* What is left of the kernel's default for other sandboxes. */
+TEST(compose_leaves_terminals_to_others_with_all_companions)
+{
+    const int members = AGX_NATIVE_PTYS + (AGX_NSSET_MEMBERS_MAX - 1) * AGX_NATIVE_COMPANION_PTYS;
+
+    ASSERT_TRUE(members < 4096 - 1024);
 }
 
 /* ---- /etc/hosts ---- */
