@@ -97,7 +97,7 @@ ATTEMPTS = [
     Attempt("perf", guards=THRICE),
     # The engine's own filter allows it in 20.10.
     Attempt("io-uring", backends=("native",), guards=("seccomp",)),
-    # Every engine's filter lets it through.
+    # The engine's own filter lets it through.
     Attempt("aio", backends=("native",), guards=("seccomp",)),
     Attempt("init-module", needs="/proc/modules", guards=THRICE),
     Attempt("finit-module", needs="/proc/modules", guards=THRICE),
