@@ -32,3 +32,13 @@ int agx_ident_check(const char *field, struct agx_str id, struct agx_error **err
                              field, AGX_IDENT_MIN, AGX_IDENT_MAX);
     return 0;
 }
+
+bool agx_ident_is_label(struct agx_str s)
+{
+    if (s.len == 0 || s.len > AGX_LABEL_MAX || !is_alnum(s.ptr[0]) || !is_alnum(s.ptr[s.len - 1]))
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!is_alnum(s.ptr[i]) && s.ptr[i] != '-')
+            return false;
+    return true;
+}

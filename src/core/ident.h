@@ -13,8 +13,12 @@
 
 #define AGX_IDENT_MIN 4
 #define AGX_IDENT_MAX 200
+#define AGX_LABEL_MAX 63 /* DNS limit */
 
 /* -AGX_INVALID_ARGUMENT with a message that begins with the field's name ("sandbox_id"). */
 int agx_ident_check(const char *field, struct agx_str id, struct agx_error **err) AGX_MUST_CHECK;
+
+/* Whether it is a DNS label: letters, digits and '-', a letter or digit at both ends. */
+bool agx_ident_is_label(struct agx_str s);
 
 #endif

@@ -146,6 +146,9 @@ struct agx_spec_host {
     int (*look)(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err);
     void *user;
     bool whole_tools; /* builtin tools have no parts (core/tool.h) */
+    /* Names of companions need not be DNS labels; blanks, control characters and '#' are refused
+     * all the same. */
+    bool any_companion_names;
 };
 
 /*

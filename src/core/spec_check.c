@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/size.h"
 #include "core/egress.h"
+#include "core/ident.h"
 #include "core/spec_internal.h"
 #include "core/tool.h"
 
@@ -258,7 +259,36 @@ static const char *companion_field(const struct agx_companion *c, char out[ROOM]
     return out;
 }
 
-static int check_companions(const struct agx_spec *s, struct agx_error **err)
+/* Whether it is one word of one line in a hosts file. */
+static bool is_host_word(struct agx_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] <= ' ' || s.ptr[i] == 0x7f || s.ptr[i] == '#')
+            return false;
+    return true;
+}
+
+/* Parts of a sandbox find each other by these names, through /etc/hosts. */
+static int check_companion_name(const struct agx_companion *c, size_t i, bool any_names,
+                                struct agx_error **err)
+{
+    struct agx_str name = agx_str_from(c->name);
+    int shown = agx_text_cut(name, NAME_QUOTED_MAX);
+
+    if (!is_host_word(name))
+        return invalid(err,
+                       "companion_containers[%zu].name '%.*s' must not contain blanks, control "
+                       "characters or '#'",
+                       i, shown, name.ptr);
+    if (!any_names && !agx_ident_is_label(name))
+        return invalid(err,
+                       "companion_containers[%zu].name '%.*s' must be 1 to %d letters, digits or "
+                       "'-', with a letter or digit at both ends",
+                       i, shown, name.ptr, AGX_LABEL_MAX);
+    return 0;
+}
+
+static int check_companions(const struct agx_spec *s, bool any_names, struct agx_error **err)
 {
     char field[ROOM];
 
@@ -269,6 +299,8 @@ static int check_companions(const struct agx_spec *s, struct agx_error **err)
         (void)companion_field(c, field);
         if (!c->name)
             return invalid(err, "companion_containers[%zu].name is required", i);
+        if ((r = check_companion_name(c, i, any_names, err)) < 0)
+            return r;
         if (!c->image)
             return invalid(err, "%simage is required", field);
         for (size_t j = 0; j < i; j++)
@@ -369,8 +401,9 @@ int agx_spec_accept(struct agx_spec *s, const struct agx_spec_host *host, struct
 
     if ((r = check_scalars(s, err)) < 0 || (r = check_mounts(s, host, err)) < 0 ||
         (r = check_copies(s, host, err)) < 0 || (r = check_ports(s, err)) < 0 ||
-        (r = check_companions(s, err)) < 0 || (r = check_command(&s->command, "", err)) < 0 ||
-        (r = check_limits(s, err)) < 0 || (r = check_tools(s, host->whole_tools, err)) < 0)
+        (r = check_companions(s, host->any_companion_names, err)) < 0 ||
+        (r = check_command(&s->command, "", err)) < 0 || (r = check_limits(s, err)) < 0 ||
+        (r = check_tools(s, host->whole_tools, err)) < 0)
         return r;
     return check_network(s, err);
 }

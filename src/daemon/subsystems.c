@@ -118,6 +118,7 @@ static int open_manager(struct agx_subsystems *p, struct agx_error **err)
     c.host.sandbox_home = sandbox_home(p);
     c.sources = p->sources;
     c.host.whole_tools = p->o->agbox != NULL;
+    c.host.any_companion_names = p->o->agbox != NULL;
     r = agx_dirs_own(c.log_root, 0700, err);
     return r < 0 ? r : agx_manager_open(p->loop, &c, &p->manager, err);
 }

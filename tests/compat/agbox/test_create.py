@@ -1,5 +1,6 @@
 """CreateSandbox: refusals, their messages, and their order."""
 
+import json
 import os
 import socket
 
@@ -187,6 +188,37 @@ def test_a_companion_is_refused(shared, spec):
     found = attempt(shared, {"companion_containers": spec})
     assert (found.code, found.reason) == ("INVALID_ARGUMENT", ""), found
     assert found.message
+
+
+def exists(client, sandbox_id):
+    return sandbox_id in [each.sandbox_id for each in client.box.ListSandboxes().sandboxes]
+
+
+@pytest.mark.parametrize("name", ["a\n10.0.0.1 example.org", "a b", "a#b", "a\t"])
+def test_a_companion_s_name_that_breaks_a_hosts_file_is_refused(shared, name):
+    sandbox_id = unique()
+    spec = {"companion_containers": [companion(), companion(name)]}
+    found = attempt(shared, spec, sandbox_id)
+    assert (found.code, found.reason) == ("INVALID_ARGUMENT", "")
+    rule = "must not contain blanks, control characters or '#'"
+    assert found.message == f"companion_containers[1].name '{name}' {rule}"
+    text = f"image: a\ncompanion_containers: {{{json.dumps(name)}: {{image: b}}}}\n"
+    found = attempt(shared, {}, sandbox_id, text.encode())
+    assert found.message == f"companion_containers[0].name '{name}' {rule}"
+    assert not exists(shared, sandbox_id)
+
+
+@pytest.mark.parametrize("name", ["my_db", "db.local", "x" * 64])
+def test_a_companion_s_name_is_a_dns_label_except_with_compat(shared, shared_daemon, name):
+    sandbox_id = unique()
+    companions = [companion(name)]
+    if shared_daemon.mode == "agbox":
+        assert shared.ready(sandbox_id, companion_containers=companions)
+        return
+    found = attempt(shared, {"companion_containers": companions}, sandbox_id)
+    assert (found.code, found.reason) == ("INVALID_ARGUMENT", "")
+    assert found.message.startswith(f"companion_containers[0].name '{name}' must be 1 to 63 ")
+    assert not exists(shared, sandbox_id)
 
 
 def test_a_refusal_of_gpus_names_the_value_and_what_is_allowed(shared):

@@ -2,6 +2,8 @@
 #include "core/spec.h"
 #include "tests/support/test.h"
 
+#include <stdio.h>
+
 /* A host on which everything below /real is a file, and some names are of other kinds. */
 static int look(void *user, const char *path, enum agx_path_kind *ret, struct agx_error **err)
 {
@@ -275,6 +277,76 @@ TEST(spec_accept_checks_companions)
         for (size_t k = 0; k < 3 && bad[i].test[k]; k++)
             word(&c->healthcheck.test, bad[i].test[k]);
         refuse(&s, bad[i].want);
+    }
+}
+
+static void name_companion(struct agx_spec *s, const char *name)
+{
+    minimal(s);
+    (void)companion(s, "db");
+    (void)companion(s, name);
+}
+
+TEST(spec_accept_refuses_a_name_of_a_companion_that_breaks_a_hosts_file)
+{
+    static const char *const bad[] = {
+        "a\n10.0.0.1 example.org", "a b", " a", "a\t", "a\r", "a#b", "\v", "\x01", "\x7f"
+    };
+    struct agx_spec_host any = host;
+    char want[256];
+    struct agx_spec s;
+
+    any.any_companion_names = true;
+    for (size_t i = 0; i < AGX_ARRAY_LEN(bad); i++) {
+        _cleanup_(agx_error_freep) struct agx_error *err = NULL;
+
+        (void)snprintf(want, sizeof(want),
+                       "companion_containers[1].name '%s' must not contain blanks, control "
+                       "characters or '#'",
+                       bad[i]);
+        name_companion(&s, bad[i]);
+        refuse(&s, want);
+        name_companion(&s, bad[i]);
+        ASSERT_CODE(AGX_INVALID_ARGUMENT, agx_spec_accept(&s, &any, &err));
+        ASSERT_MESSAGE(err, want);
+        agx_spec_done(&s);
+    }
+}
+
+TEST(spec_accept_wants_dns_labels_as_names_of_companions_except_where_any_will_do)
+{
+    static const char *const good[] = {
+        "a", "DB-1", "0", "a--b", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+    };
+    static const char *const bad[] = {
+        "my_db",
+        "a.b",
+        "-a",
+        "a-",
+        "b\xc3\xa4r",
+        "a/b",
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+    };
+    struct agx_spec_host any = host;
+    char want[256];
+    struct agx_spec s;
+
+    any.any_companion_names = true;
+    for (size_t i = 0; i < AGX_ARRAY_LEN(good); i++) {
+        name_companion(&s, good[i]);
+        ASSERT_OK(agx_spec_accept(&s, &host, NULL));
+        agx_spec_done(&s);
+    }
+    for (size_t i = 0; i < AGX_ARRAY_LEN(bad); i++) {
+        (void)snprintf(want, sizeof(want),
+                       "companion_containers[1].name '%s' must be 1 to 63 letters, digits or '-', "
+                       "with a letter or digit at both ends",
+                       bad[i]);
+        name_companion(&s, bad[i]);
+        refuse(&s, want);
+        name_companion(&s, bad[i]);
+        ASSERT_OK(agx_spec_accept(&s, &any, NULL));
+        agx_spec_done(&s);
     }
 }
 
