@@ -14,7 +14,7 @@ struct agx_image_config {
     char *os, *architecture, *variant;    /* "linux", "amd64"; NULL: not set */
     char *created;                        /* RFC 3339; NULL: not set */
     char *user;                           /* USER of the image; NULL: root */
-    char *workdir;                        /* NULL: "/" */
+    char *workdir;                        /* absolute; NULL: "/" */
     char *stop_signal;                    /* "SIGTERM", "15"; NULL: SIGTERM */
     struct agx_words env;                 /* "NAME=value" */
     struct agx_words entrypoint, command; /* empty: none */

@@ -115,6 +115,25 @@ static int take_healthcheck(const json_t *config, struct agx_healthcheck *h, str
     return r;
 }
 
+/* A relative directory is below "/", as it is for Docker. */
+static int take_workdir(const json_t *config, char **ret, struct agx_error **err)
+{
+    size_t size;
+    char *whole;
+    int r = agx_json_optional_text(config, "WorkingDir", ret, err);
+
+    if (r < 0 || !*ret || **ret == '/')
+        return r;
+    size = strlen(*ret) + 2;
+    whole = malloc(size);
+    if (!whole)
+        return agx_error_no_memory(err);
+    (void)snprintf(whole, size, "/%s", *ret);
+    free(*ret);
+    *ret = whole;
+    return 0;
+}
+
 static int take_run(struct agx_image_config *c, const json_t *root, struct agx_error **err)
 {
     json_t *config = NULL;
@@ -124,7 +143,7 @@ static int take_run(struct agx_image_config *c, const json_t *root, struct agx_e
         return 0; /* an image that only has files */
     if ((r = agx_json_get_object(root, "config", &config, err)) < 0 ||
         (r = agx_json_optional_text(config, "User", &c->user, err)) < 0 ||
-        (r = agx_json_optional_text(config, "WorkingDir", &c->workdir, err)) < 0 ||
+        (r = take_workdir(config, &c->workdir, err)) < 0 ||
         (r = agx_json_optional_text(config, "StopSignal", &c->stop_signal, err)) < 0 ||
         (r = agx_json_optional_words(config, "Env", &c->env, err)) < 0 ||
         (r = agx_json_optional_words(config, "Entrypoint", &c->entrypoint, err)) < 0 ||

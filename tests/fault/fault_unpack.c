@@ -12,6 +12,7 @@ TEST(image_config_without_memory_is_resource_exhausted)
 {
     static const char text[] =
         "{\"os\":\"linux\",\"created\":\"2026-01-01T00:00:00Z\",\"config\":{\"User\":\"me\","
+        "\"WorkingDir\":\"app\","
         "\"Env\":[\"A=b\",\"C=d\"],\"Entrypoint\":[\"/"
         "e\"],\"Cmd\":[\"c\"],\"Labels\":{\"k\":\"v\"},"
         "\"ExposedPorts\":{\"80/tcp\":{}},\"Healthcheck\":{\"Test\":[\"CMD\",\"x\"]}},"

@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < c.diff_ids.len; i++)
             FUZZ_CHECK(agx_digest_is(agx_str_from(c.diff_ids.items[i])));
         FUZZ_CHECK(c.healthcheck.set == (c.healthcheck.test.len > 0));
+        FUZZ_CHECK(!c.workdir || c.workdir[0] == '/');
         agx_image_config_done(&c);
     } else {
         FUZZ_CHECK(err);

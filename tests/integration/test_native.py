@@ -119,6 +119,20 @@ def test_sandboxes_see_neither_each_other_nor_the_host(stage):
     assert stage.shell("web-2", script) == "closed\n"
 
 
+# ---- unusual images
+
+
+@pytest.mark.parametrize(("said", "meant"), [("app", "/app"), ("srv/../new/dir", "/new/dir")])
+def test_a_relative_working_directory_is_one_below_the_root(stage, said, meant):
+    tree = images.base()
+    tree.directory("app", "srv")
+    stage.load(images.pack("relative", images.busybox(tree), {"WorkingDir": said}))
+    stage.create("web-1", "--", "sh", "-c", "pwd; sleep 1000", image="agx-relative:1")
+    assert stage.shell("web-1", "pwd") == f"{meant}\n"
+    log = stage.boxes / "web-1/0/main.log"
+    wait_for(lambda: log.read_text() == f"{meant}\n", "the main process has it too")
+
+
 # ---- /etc/passwd and /etc/group
 
 
