@@ -56,6 +56,7 @@
     F(IDMAP)     /* ids on disk are those inside; else id X inside is base + X on disk */          \
     F(RECURSIVE) /* with the mounts below the source */                                            \
     F(NO_SUID)   /* no file in it gets the setuid or setgid bit */                                 \
+    F(OVER_LINK) /* a dead symlink at the target, which is in no other mount, is removed */        \
     F(LAYERED)   /* a directory, below a layer of the sandbox's own: writes go to that layer, in   \
                     `writable`. The source is READ_ONLY, and not RECURSIVE */
 

@@ -84,22 +84,28 @@ static int open_inside(const char *path)
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
 
+/* The directory of a path, and the path's last component. */
+static int open_parent(const char *path, const char **ret_name)
+{
+    char parent[PATH_MAX];
+
+    *ret_name = strrchr(path, '/') + 1;
+    (void)snprintf(parent, sizeof(parent), "%.*s", (int)(*ret_name - path), path);
+    return open_inside(parent);
+}
+
 /* Makes the last component of a path whose directory exists. */
 static bool make_one(const char *path, bool dir)
 {
-    char parent[PATH_MAX];
-    size_t at = (size_t)(strrchr(path, '/') - path);
-    int in, made;
+    const char *name;
+    int in = open_parent(path, &name), made;
 
-    (void)snprintf(parent, sizeof(parent), "%.*s/", (int)at, path);
-    in = open_inside(parent);
     if (in < 0)
         return false;
     if (dir)
-        made = mkdirat(in, path + at + 1, DIR_MODE);
+        made = mkdirat(in, name, DIR_MODE);
     else
-        made = openat(in, path + at + 1, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY,
-                      FILE_MODE);
+        made = openat(in, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_WRONLY, FILE_MODE);
     (void)close(in);
     if (!dir && made >= 0)
         (void)close(made);
@@ -132,11 +138,31 @@ static int open_target(const char *target, bool dir)
     return open_inside(path);
 }
 
+/*
+ * In some images /etc/resolv.conf is a symlink into /run, which is empty. This removes such a link,
+ * so that open_target() makes a file in its place and nothing where the link leads. If this fails,
+ * open_target() fails too.
+ */
+static void remove_dead_link(const char *target)
+{
+    const char *name;
+    struct stat st;
+    int fd = open_inside(target);
+
+    if (fd < 0 && (fd = open_parent(target, &name)) >= 0 &&
+        fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+        (void)unlinkat(fd, name, 0);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 static void mount_one(const struct agx_planned *p, int fd, const char *target, uint32_t flags)
 {
     struct stat from, at;
     int to = -1;
 
+    if (flags & AGX_PLAN_OVER_LINK)
+        remove_dead_link(target);
     if (fstat(fd, &from) == 0)
         to = open_target(target, S_ISDIR(from.st_mode));
     if (to < 0 || fstat(to, &at) < 0)

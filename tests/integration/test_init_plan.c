@@ -442,6 +442,60 @@ TEST(links_of_an_image_do_not_lead_a_mount_out_of_it)
     test_plan_close(&x);
 }
 
+static void put_link(struct test_plan *x, const char *place, const char *leads_to)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s%s", x->image.root, place);
+    (void)unlink(path);
+    ASSERT_INT(0, symlink(leads_to, path));
+}
+
+TEST(links_to_nothing_give_way_to_files_and_nothing_is_made_where_they_lead)
+{
+    static const char *const places[] = { "/etc/hosts", "/etc/resolv.conf", "/etc/hostname",
+                                          "/etc/motd", "/etc/issue" };
+    struct test_plan x;
+    char far[128], up[160], seen[PATH_MAX], path[128];
+
+    test_plan_open(&x);
+    test_plan_write(&x, "file", "ours\n");
+    (void)snprintf(far, sizeof(far), "%s", test_plan_path(&x, "outside"));
+    (void)snprintf(up, sizeof(up), "../../../../../..%s", far);
+    put_link(&x, places[0], up);                           /* up and out */
+    put_link(&x, places[1], "../run/systemd/resolv.conf"); /* in a directory that is missing */
+    put_link(&x, places[2], "hostname");                   /* to itself */
+    put_link(&x, places[3], "/etc/group/x");               /* below a file */
+    put_link(&x, places[4], "/etc/passwd");                /* to something: followed */
+    for (size_t i = 0; i < AGX_ARRAY_LEN(places); i++)
+        x.mounts[i] = (struct test_plan_mount){ test_plan_path(&x, "file"), places[i],
+                                                AGX_PLAN_IDMAP | AGX_PLAN_OVER_LINK };
+    test_plan_boot(&x);
+    ASSERT_CSTR("ours\nours\nours\nours\nours\n",
+                say(&x, "cd /etc; cat hosts resolv.conf hostname motd passwd"));
+    ASSERT_CSTR("/etc/issue\n", say(&x, "busybox find /etc -type l"));
+    ASSERT_CSTR("no\n", say(&x, "test -e /run/systemd -o -e /tmp/agx* && echo yes || echo no"));
+    ASSERT_INT(-1, access(far, F_OK));
+    (void)snprintf(path, sizeof(path), "%s%s", x.image.root, places[0]);
+    ASSERT_INT((ssize_t)strlen(up),
+               readlink(path, seen, sizeof(seen))); /* the image stays as it was */
+    test_plan_close(&x);
+}
+
+TEST(link_to_nothing_stays_where_the_plan_does_not_let_it_go)
+{
+    struct test_plan x;
+
+    test_plan_open(&x);
+    test_plan_write(&x, "file", "ours\n");
+    put_link(&x, "/etc/motd", "../run/motd");
+    x.mounts[0] =
+        (struct test_plan_mount){ test_plan_path(&x, "file"), "/etc/motd", AGX_PLAN_IDMAP };
+    test_plan_start(&x);
+    test_plan_expect_failure(&x, "/etc/motd");
+    test_plan_close(&x);
+}
+
 TEST(set_user_id_programs_and_devices_of_a_mount_have_no_effect)
 {
     struct test_plan x;

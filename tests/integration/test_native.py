@@ -133,6 +133,41 @@ def test_a_relative_working_directory_is_one_below_the_root(stage, said, meant):
     wait_for(lambda: log.read_text() == f"{meant}\n", "the main process has it too")
 
 
+ETC = ("hosts", "resolv.conf", "hostname")
+
+
+def with_links(stage, leads_to):
+    """A sandbox of an image that has links in place of these files."""
+    tree = images.base()
+    for name in ETC:
+        tree.link(f"etc/{name}", leads_to.format(name))
+    stage.load(images.pack("links", images.busybox(tree), {}))
+    stage.create("web-1", image="agx-links:1")
+    assert "127.0.0.1\tlocalhost\n" in stage.shell("web-1", "cat /etc/hosts")
+
+
+@pytest.mark.parametrize("leads_to", ["../run/systemd/resolve/stub-resolv.conf", "{}"])
+def test_links_to_nothing_give_way_to_the_sandbox_s_own_files(stage, leads_to):
+    with_links(stage, leads_to)
+    assert stage.shell("web-1", "cat /etc/hostname; find /etc -type l; ls -A /run 2>&-; true") == (
+        "web-1\n"
+    )
+    stage.ok("sandbox", "stop", "web-1")
+    stage.ok("sandbox", "resume", "web-1")
+    assert stage.shell("web-1", "cat /etc/hostname") == "web-1\n"
+
+
+@pytest.mark.parametrize("name", ["there", "missing"])
+def test_links_to_files_of_the_host_lead_nowhere(stage, tmp_path, name):
+    (tmp_path / "there").write_text("the host's")
+    before = set(tmp_path.iterdir())
+    with_links(stage, f"../../../../../../../..{tmp_path / name}")
+    script = f"echo mine >/etc/hosts; test -e {tmp_path / name} || echo no"
+    assert stage.shell("web-1", script) == "no\n"
+    assert set(tmp_path.iterdir()) == before
+    assert (tmp_path / "there").read_text() == "the host's"
+
+
 # ---- /etc/passwd and /etc/group
 
 

@@ -253,7 +253,7 @@ static int put_mounts(const struct agx_plan_build *c, struct list *out)
     for (size_t i = 0; r == 0 && i < AGX_ARRAY_LEN(names); i++) {
         (void)snprintf(source, sizeof(source), "%s/fs/etc/%s", c->dir, names[i]);
         (void)snprintf(target, sizeof(target), "/etc/%s", names[i]);
-        r = add_mount(out, source, target, 0, AGX_PLAN_NO_FD);
+        r = add_mount(out, source, target, AGX_PLAN_OVER_LINK, AGX_PLAN_NO_FD);
     }
     for (size_t i = 0; r == 0 && binds && i < binds->len; i++)
         r = add_mount(out, binds->items[i].source, binds->items[i].target,

@@ -207,9 +207,9 @@ TEST(compose_mounts_are_its_own_files_then_those_of_the_host)
         const char *source, *target;
         uint32_t flags;
     } want[] = {
-        { "/data/boxes/web-1/0/fs/etc/hosts", "/etc/hosts", 0 },
-        { "/data/boxes/web-1/0/fs/etc/resolv.conf", "/etc/resolv.conf", 0 },
-        { "/data/boxes/web-1/0/fs/etc/hostname", "/etc/hostname", 0 },
+        { "/data/boxes/web-1/0/fs/etc/hosts", "/etc/hosts", AGX_PLAN_OVER_LINK },
+        { "/data/boxes/web-1/0/fs/etc/resolv.conf", "/etc/resolv.conf", AGX_PLAN_OVER_LINK },
+        { "/data/boxes/web-1/0/fs/etc/hostname", "/etc/hostname", AGX_PLAN_OVER_LINK },
         { "/src", "/work", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE | AGX_PLAN_NO_SUID },
         { "/ref", "/ref", AGX_PLAN_IDMAP | AGX_PLAN_RECURSIVE | AGX_PLAN_READ_ONLY },
         { "/cache", "/c", AGX_PLAN_IDMAP | AGX_PLAN_LAYERED | AGX_PLAN_READ_ONLY },
