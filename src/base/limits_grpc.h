@@ -9,6 +9,12 @@
  * for other descriptors. */
 #define AGX_GRPC_CONNS_MAX 16384
 
+/* Connections, at a time, of peers that may not use the server, and how long each may last. They
+ * are served only so that such a client gets an error that says why; they take no place from
+ * clients that may call. On a busy host a client needs seconds to send its call. */
+#define AGX_GRPC_REFUSED_MAX 16
+#define AGX_GRPC_REFUSED_MS 5000
+
 /* Flow-control windows: bytes that a client may send before we have consumed them, per call and per
  * connection. A large message then takes few round trips. */
 #define AGX_GRPC_STREAM_WINDOW ((size_t)256 << 10)

@@ -165,6 +165,8 @@ void agx_grpc_call_request(struct agx_grpc_call *c)
         agx_grpc_call_fail(c, &c->refused);
     else if (!takes_one(c))
         call_in_start(c);
+    if (!c->link->admitted)
+        agx_grpc_link_drain(c->link); /* the connection was only for this answer */
 }
 
 /* A fault of the client or ours: reported to the handler if there is one. */

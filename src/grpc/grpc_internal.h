@@ -42,6 +42,8 @@ int agx_grpc_shared_init(struct agx_grpc_shared *h, const struct agx_grpc_config
 void agx_grpc_shared_done(struct agx_grpc_shared *h);
 int agx_grpc_shared_add(struct agx_grpc_shared *h, const struct agx_grpc_method *method,
                         void *service, struct agx_error **err) AGX_MUST_CHECK;
+/* Asks the owner whether the peer may use the server. */
+bool agx_grpc_shared_admits(const struct agx_grpc_shared *h, const struct agx_grpc_peer *peer);
 /* Ends the calls whose deadline has passed. */
 void agx_grpc_shared_expire(struct agx_grpc_shared *h);
 
@@ -63,8 +65,9 @@ struct agx_grpc_link {
     void *io; /* the host's */
 };
 
-int agx_grpc_link_new(struct agx_grpc_shared *h, const struct agx_grpc_peer *peer, void *io,
-                      struct agx_grpc_link **ret_link, struct agx_error **err) AGX_MUST_CHECK;
+int agx_grpc_link_new(struct agx_grpc_shared *h, const struct agx_grpc_peer *peer, bool admitted,
+                      void *io, struct agx_grpc_link **ret_link,
+                      struct agx_error **err) AGX_MUST_CHECK;
 /* Running calls end with AGX_CANCELLED. Returns NULL and accepts it. */
 struct agx_grpc_link *agx_grpc_link_free(struct agx_grpc_link *l);
 

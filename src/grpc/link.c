@@ -267,8 +267,14 @@ static int greet(struct agx_grpc_link *l)
     return 0;
 }
 
-int agx_grpc_link_new(struct agx_grpc_shared *h, const struct agx_grpc_peer *peer, void *io,
-                      struct agx_grpc_link **ret_link, struct agx_error **err)
+/* The count that this link belongs to. */
+static size_t *conns_of(struct agx_grpc_link *l)
+{
+    return l->admitted ? &l->host->stats.conns : &l->host->stats.refused;
+}
+
+int agx_grpc_link_new(struct agx_grpc_shared *h, const struct agx_grpc_peer *peer, bool admitted,
+                      void *io, struct agx_grpc_link **ret_link, struct agx_error **err)
 {
     const struct agx_grpc_config *config = &h->config;
     struct agx_grpc_link *l = calloc(1, sizeof(*l));
@@ -278,12 +284,12 @@ int agx_grpc_link_new(struct agx_grpc_shared *h, const struct agx_grpc_peer *pee
     l->host = h;
     l->io = io;
     l->peer = *peer;
-    l->admitted = !config->admit || config->admit(config->user, peer);
+    l->admitted = admitted;
     l->mem = (nghttp2_mem){ l, mem_malloc, mem_free, mem_calloc, mem_realloc };
     agx_grpc_ratelimit_init(&l->resets, config->resets_burst, config->resets_per_s, h->now_ms);
     agx_grpc_ratelimit_init(&l->controls, config->controls_burst, config->controls_per_s,
                             h->now_ms);
-    h->stats.conns++;
+    (*conns_of(l))++;
     if (make_session(l) < 0 || greet(l) < 0) {
         (void)agx_grpc_link_free(l);
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
@@ -303,7 +309,7 @@ struct agx_grpc_link *agx_grpc_link_free(struct agx_grpc_link *l)
     while ((c = AGX_LIST_FIRST(&l->calls, struct agx_grpc_call, node)))
         agx_grpc_call_closed(c, AGX_CANCELLED);
     nghttp2_session_del(l->session);
-    l->host->stats.conns--;
+    (*conns_of(l))--;
     free(l);
     return NULL;
 }

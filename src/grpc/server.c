@@ -10,7 +10,9 @@
  *      its calls, in a separate turn;
  *  (2) a peer that does not read is `stalled`: we send nothing more to it and read nothing more
  *      from it until the socket has taken everything. No other peer waits for it;
- *  (3) the deadline timer fires no later than the first deadline of the heap.
+ *  (3) a refused peer's connection lasts until its first call is answered, or refused_ms: nothing
+ *      moves its deadline;
+ *  (4) the deadline timer fires no later than the first deadline of the heap.
  */
 #include "grpc/server.h"
 
@@ -154,7 +156,7 @@ static size_t on_data(void *user, uint8_t *data, size_t len)
     update_now(s);
     agx_grpc_link_recv(p->link, agx_str_bytes(data, len));
     p->asked = false;
-    if (p->link->greeted)
+    if (p->link->greeted && p->link->admitted)
         agx_conn_deadline(p->conn, s->host.config.keepalive_ms);
     server_turn(p);
     server_arm(s);
@@ -182,9 +184,10 @@ static void on_expired(void *user)
     struct peer *p = user;
     struct agx_error *err = NULL;
 
-    if (!p->link->greeted || p->asked) {
+    if (!p->link->admitted || !p->link->greeted || p->asked) {
         (void)agx_error_set(&err, AGX_DEADLINE_EXCEEDED,
-                            "the client did not answer a keepalive PING");
+                            p->link->admitted ? "the client did not answer a keepalive PING"
+                                              : "a client that may not call made no call");
         agx_conn_abort(p->conn, &err);
         return;
     }
@@ -268,23 +271,36 @@ static struct agx_grpc_peer identify(int fd)
     return (struct agx_grpc_peer){ .pid = cred.pid, .uid = cred.uid, .gid = cred.gid };
 }
 
+/* Refused peers have places of their own: they cannot keep others out. */
+static int check_room(const struct agx_grpc_server *s, bool admitted, struct agx_error **err)
+{
+    const struct agx_grpc_config *config = &s->host.config;
+    size_t n = admitted ? s->host.stats.conns : s->host.stats.refused;
+
+    if (n >= (admitted ? config->conns_max : config->refused_max))
+        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there are already %zu connections%s", n,
+                             admitted ? "" : " of clients that may not call");
+    return 0;
+}
+
 int agx_grpc_server_adopt(struct agx_grpc_server *s, int *take_fd, struct agx_error **err)
 {
     const struct agx_grpc_peer who = identify(*take_fd);
+    const bool admitted = agx_grpc_shared_admits(&s->host, &who);
     struct peer *p;
     int r;
 
     if (s->stage != SERVING)
         return agx_error_set(err, AGX_UNAVAILABLE, "the server is shutting down");
-    if (s->host.stats.conns >= s->host.config.conns_max)
-        return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "there are already %zu connections",
-                             s->host.stats.conns);
+    r = check_room(s, admitted, err);
+    if (r < 0)
+        return r;
     p = calloc(1, sizeof(*p));
     if (!p)
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
     p->server = s;
     update_now(s);
-    r = agx_grpc_link_new(&s->host, &who, p, &p->link, err);
+    r = agx_grpc_link_new(&s->host, &who, admitted, p, &p->link, err);
     if (r == 0)
         r = agx_conn_open(s->group, take_fd, &conn_ops, p, &p->conn, err);
     if (r < 0) {
@@ -293,7 +309,7 @@ int agx_grpc_server_adopt(struct agx_grpc_server *s, int *take_fd, struct agx_er
         return r;
     }
     agx_list_push_front(&s->peers, &p->node);
-    agx_conn_deadline(p->conn, s->host.config.handshake_ms);
+    agx_conn_deadline(p->conn, admitted ? s->host.config.handshake_ms : s->host.config.refused_ms);
     server_turn(p); /* sends our SETTINGS */
     return 0;
 }

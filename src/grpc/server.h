@@ -20,21 +20,23 @@ struct agx_listener;
 struct agx_grpc_server;
 
 struct agx_grpc_config {
-    size_t message_max;    /* of a received message */
-    size_t conn_bytes_max; /* memory that the calls of one connection may hold; HTTP/2's own
+    size_t message_max;     /* of a received message */
+    size_t conn_bytes_max;  /* memory that the calls of one connection may hold; HTTP/2's own
                             * state may be as much again */
-    size_t headers_max;    /* of a request */
-    size_t stream_high;    /* with more queued, agx_grpc_call_send() asks for a pause */
-    size_t conns_max;
+    size_t headers_max;     /* of a request */
+    size_t stream_high;     /* with more queued, agx_grpc_call_send() asks for a pause */
+    size_t conns_max;       /* of admitted peers */
+    size_t refused_max;     /* connections of refused peers; more are closed at once */
     uint32_t streams_max;   /* concurrent calls on one connection */
     uint32_t stream_window; /* bytes that a client may send ahead: per call, per connection */
     uint32_t conn_window;
     uint32_t resets_burst, resets_per_s;     /* cancelled calls */
     uint32_t controls_burst, controls_per_s; /* PING, SETTINGS, empty DATA */
     uint64_t handshake_ms;
+    uint64_t refused_ms; /* how long a connection of a refused peer lasts at most */
     uint64_t keepalive_ms, keepalive_wait_ms;
-    /* Whether this peer may use the server; called once per connection. A refused peer gets
-     * PERMISSION_DENIED for each call. NULL: all may. */
+    /* Whether this peer may use the server; called once per connection. A refused peer's first call
+     * gets PERMISSION_DENIED, then the connection ends. NULL: all may. */
     bool (*admit)(void *user, const struct agx_grpc_peer *peer);
     void *user;
 };
@@ -42,11 +44,12 @@ struct agx_grpc_config {
     {                                                                                              \
         .message_max = AGX_GRPC_MESSAGE_MAX, .conn_bytes_max = AGX_GRPC_CONN_BYTES_MAX,            \
         .headers_max = AGX_GRPC_HEADERS_MAX, .stream_high = AGX_GRPC_STREAM_HIGH,                  \
-        .conns_max = AGX_GRPC_CONNS_MAX, .streams_max = AGX_GRPC_STREAMS_MAX,                      \
-        .stream_window = AGX_GRPC_STREAM_WINDOW, .conn_window = AGX_GRPC_CONN_WINDOW,              \
-        .resets_burst = AGX_GRPC_RESETS_BURST, .resets_per_s = AGX_GRPC_RESETS_PER_S,              \
-        .controls_burst = AGX_GRPC_CONTROLS_BURST, .controls_per_s = AGX_GRPC_CONTROLS_PER_S,      \
-        .handshake_ms = AGX_GRPC_HANDSHAKE_MS, .keepalive_ms = AGX_GRPC_KEEPALIVE_MS,              \
+        .conns_max = AGX_GRPC_CONNS_MAX, .refused_max = AGX_GRPC_REFUSED_MAX,                      \
+        .streams_max = AGX_GRPC_STREAMS_MAX, .stream_window = AGX_GRPC_STREAM_WINDOW,              \
+        .conn_window = AGX_GRPC_CONN_WINDOW, .resets_burst = AGX_GRPC_RESETS_BURST,                \
+        .resets_per_s = AGX_GRPC_RESETS_PER_S, .controls_burst = AGX_GRPC_CONTROLS_BURST,          \
+        .controls_per_s = AGX_GRPC_CONTROLS_PER_S, .handshake_ms = AGX_GRPC_HANDSHAKE_MS,          \
+        .refused_ms = AGX_GRPC_REFUSED_MS, .keepalive_ms = AGX_GRPC_KEEPALIVE_MS,                  \
         .keepalive_wait_ms = AGX_GRPC_KEEPALIVE_WAIT_MS                                            \
     }
 
@@ -76,7 +79,9 @@ void agx_grpc_server_stop(struct agx_grpc_server *s, uint64_t deadline_ms, agx_d
                           void *user);
 
 struct agx_grpc_stats {
-    size_t conns, calls;
+    size_t conns;   /* of admitted peers */
+    size_t refused; /* connections of refused peers */
+    size_t calls;
     size_t bytes;     /* memory of all connections: requests, replies, HTTP/2's state */
     uint64_t started; /* total calls */
     uint64_t calmed;  /* total connections ended for abuse */

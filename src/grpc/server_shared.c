@@ -48,6 +48,11 @@ int agx_grpc_shared_add(struct agx_grpc_shared *h, const struct agx_grpc_method 
     return 0;
 }
 
+bool agx_grpc_shared_admits(const struct agx_grpc_shared *h, const struct agx_grpc_peer *peer)
+{
+    return !h->config.admit || h->config.admit(h->config.user, peer);
+}
+
 void agx_grpc_shared_expire(struct agx_grpc_shared *h)
 {
     struct agx_heap_node *n;

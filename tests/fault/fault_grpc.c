@@ -105,7 +105,7 @@ TEST(rpc_edge_without_memory_ends_each_call_once_and_leaks_nothing)
         for (size_t i = 0; i < AGX_ARRAY_LEN(methods) && r == 0; i++)
             r = agx_grpc_shared_add(&h, &methods[i], NULL, NULL);
         if (r == 0)
-            r = agx_grpc_link_new(&h, &(struct agx_grpc_peer){ 0 }, NULL, &l, NULL);
+            r = agx_grpc_link_new(&h, &(struct agx_grpc_peer){ 0 }, true, NULL, &l, NULL);
         ASSERT_TRUE(r == 0 || r == -AGX_RESOURCE_EXHAUSTED);
         if (r == 0) {
             agx_grpc_link_recv(l, agx_buf_peek(&bytes));

@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     h.wake = wake;
     for (size_t i = 0; i < AGX_ARRAY_LEN(methods); i++)
         FUZZ_CHECK(agx_grpc_shared_add(&h, &methods[i], NULL, NULL) == 0);
-    FUZZ_CHECK(agx_grpc_link_new(&h, &(struct agx_grpc_peer){ 0 }, NULL, &l, NULL) == 0);
+    FUZZ_CHECK(agx_grpc_link_new(&h, &(struct agx_grpc_peer){ 0 }, true, NULL, &l, NULL) == 0);
     if (data[0] & 1)
         feed(l, agx_str_bytes(preface, sizeof(preface) - 1), SIZE_MAX, &out);
     feed(l, agx_str_bytes(data + 2, size - 2), step, &out);

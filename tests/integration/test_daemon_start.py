@@ -233,6 +233,73 @@ def call_as_nobody(path):
         return out.read()
 
 
+# What another user runs: it greets on every connection, so that only a rule for refused peers ends
+# them soon, makes no call, and says when the daemon has ended them all.
+HOLDER = """
+import contextlib, socket, sys
+held = []
+for _ in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    with contextlib.suppress(ConnectionError):
+        s.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes(3) + b"\\4" + bytes(5))
+    held.append(s)
+print("open", flush=True)
+for s in held:
+    with contextlib.suppress(ConnectionError):
+        while s.recv(4096):
+            pass
+print("closed", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def held_by_nobody(path, n):
+    """Another user's process that has opened `n` connections; reads what it says."""
+    holder = subprocess.Popen(
+        ["/usr/bin/env", "python3", "-I", "-c", HOLDER, str(path), str(n)],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        cwd="/",
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout.readline() == "open\n"
+        yield holder.stdout
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+
+def test_users_who_are_refused_take_no_connections_from_others(place):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    limit = "limits: {connections: 100}\n"
+    place.configure(f"{limit}allow_uids: [{NOBODY}]\n")
+    process = place.start()
+    for path in (place.top, place.run_home):
+        path.chmod(0o755)
+    assert check_health(place.socket) == SERVING
+    with held_by_nobody(place.socket, 300):
+        with pytest.raises(grpc.RpcError) as told:
+            check_health(place.socket)
+        assert told.value.code() == grpc.StatusCode.UNAVAILABLE, "the attempt itself"
+    stop(process)
+    place.configure(limit)
+    process = place.start()
+    place.run.chmod(0o755)
+    place.socket.chmod(0o666)
+    with held_by_nobody(place.socket, 300) as said:
+        for _ in range(20):
+            assert check_health(place.socket) == SERVING
+        assert said.readline() == "closed\n"
+        assert call_as_nobody(place.socket) == grpc.StatusCode.PERMISSION_DENIED.name
+    stop(process)
+
+
 @pytest.mark.parametrize("kind", ["full", "read-only"])
 def test_a_disk_that_cannot_be_written_is_told(place, kind):
     if os.geteuid() != 0:

@@ -47,7 +47,7 @@ static void add_rpc(const struct agx_service *s, struct agx_stats *stats)
     struct agx_grpc_stats r;
 
     agx_grpc_server_stats(s->config.server, &r);
-    stats->rpc.connections = r.conns;
+    stats->rpc.connections = r.conns + r.refused;
     stats->rpc.calls = r.calls;
     stats->rpc.bytes = r.bytes;
     stats->rpc.calls_started = r.started;

@@ -370,3 +370,99 @@ TEST(rpc_connection_past_the_maximum_is_refused)
     close(fds[1]);
     rpc_teardown(&f);
 }
+
+static bool admit_as_told(void *user, const struct agx_grpc_peer *peer)
+{
+    (void)peer;
+    return *(bool *)user;
+}
+
+static struct agx_grpc_config asking(bool *may)
+{
+    struct agx_grpc_config config = AGX_GRPC_CONFIG_INIT;
+
+    config.admit = admit_as_told;
+    config.user = may;
+    return config;
+}
+
+TEST(rpc_refused_peer_gets_its_answer_and_then_loses_the_connection)
+{
+    const struct agx_str message = AGX_STR("q");
+    bool may = false;
+    struct agx_grpc_config config = asking(&may);
+    struct rpc_request q;
+    struct rpc_fixture f;
+
+    rpc_setup(&f, &config);
+    rpc_start(&f.client, &q, "/t.T/Echo", &message);
+    RPC_UNTIL(&f, f.client.closed);
+    ASSERT_TRUE(q.closed);
+    ASSERT_CSTR("7", q.grpc_status);
+    ASSERT_TRUE(f.client.goaway);
+    ASSERT_UINT(NGHTTP2_NO_ERROR, f.client.goaway_error);
+    rpc_request_done(&q);
+    rpc_teardown(&f);
+}
+
+TEST(rpc_refused_peer_that_makes_no_call_is_closed_whatever_else_it_sends)
+{
+    static const char ping[] = { FRAME(8, NGHTTP2_PING, 0, 0), 1, 2, 3, 4, 5, 6, 7, 8 };
+    bool may = false;
+    struct agx_grpc_config config = asking(&may);
+    struct rpc_fixture f;
+
+    config.refused_ms = 30;
+    config.controls_burst = UINT32_MAX;
+    rpc_setup(&f, &config);
+    while (!f.client.closed)
+        rpc_client_raw(&f, &f.client, agx_str_bytes(ping, sizeof(ping)));
+    ASSERT_FALSE(f.client.goaway);
+    rpc_teardown(&f);
+}
+
+static void expect_echo(struct rpc_fixture *f)
+{
+    const struct agx_str message = AGX_STR("q");
+    struct rpc_request q;
+
+    rpc_start(&f->client, &q, "/t.T/Echo", &message);
+    RPC_UNTIL(f, q.closed);
+    ASSERT_CSTR("0", q.grpc_status);
+    rpc_request_done(&q);
+}
+
+TEST(rpc_refused_peers_past_their_limit_are_closed_and_take_no_place_of_others)
+{
+    bool may = true;
+    struct agx_grpc_config config = asking(&may);
+    struct rpc_client refused[2];
+    struct agx_grpc_stats stats;
+    struct rpc_fixture f;
+    int fds[2];
+
+    config.conns_max = 1;
+    config.refused_max = 2;
+    rpc_setup(&f, &config);
+    may = false; /* its only place is taken: these have their own */
+    rpc_connect(&f, &refused[0]);
+    rpc_connect(&f, &refused[1]);
+    ASSERT_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+    ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, agx_grpc_server_adopt(f.server, &fds[0], NULL));
+    expect_echo(&f);
+    rpc_client_close(&f.client);
+    do {
+        rpc_turn(&f);
+        agx_grpc_server_stats(f.server, &stats);
+    } while (stats.conns > 0);
+    ASSERT_UINT(2, stats.refused);
+    may = true;
+    rpc_connect(&f, &f.client);
+    expect_echo(&f);
+    ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, agx_grpc_server_adopt(f.server, &fds[0], NULL));
+    close(fds[0]);
+    close(fds[1]);
+    for (size_t i = 0; i < AGX_ARRAY_LEN(refused); i++)
+        rpc_client_close(&refused[i]);
+    rpc_teardown(&f);
+}
