@@ -210,7 +210,7 @@ static void on_accept(void *user, int fd, const struct agx_addr *peer)
     _cleanup_close_ int take = fd;
 
     (void)peer;
-    if (agx_http_server_accept(app->http, &take, 0, NULL) < 0)
+    if (agx_http_server_accept(app->http, &take, 0, 0, NULL) < 0)
         fprintf(stderr, "sio_echo: a connection was refused\n");
 }
 

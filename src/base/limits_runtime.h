@@ -75,6 +75,11 @@
 #define AGX_PROVE_MS 5000
 #define AGX_UNPROVEN_MAX 64
 
+/* Of the places for sessions that have not sent CONNECT, one address may hold the whole divided by
+ * this number, so that a single silent client cannot keep others out. Clients behind one proxy
+ * share an address, so the part must not be small. */
+#define AGX_SILENT_PARTS 4
+
 /* The largest message of such a client: a CONNECT packet with room for a long token. */
 #define AGX_UNPROVEN_BYTES ((size_t)64 << 10)
 

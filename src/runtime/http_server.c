@@ -312,7 +312,7 @@ struct agx_http_server *agx_http_server_close(struct agx_http_server *s)
     return NULL;
 }
 
-int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from,
+int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from, uint64_t net,
                            struct agx_error **err)
 {
     struct link *l = calloc(1, sizeof(*l));
@@ -322,6 +322,7 @@ int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned fro
         return agx_error_set(err, AGX_RESOURCE_EXHAUSTED, "no memory for a connection");
     l->server = s;
     l->x.from = from;
+    l->x.net = net;
     l->head_bytes.max = s->config.head_max;
     l->body.max = s->config.body_max;
     agx_http_init(&l->http, AGX_HTTP_SERVER, s->config.head_max, s->config.body_max);

@@ -28,7 +28,8 @@ struct agx_exchange {
     struct agx_http_head head;
     struct agx_str body;
     void *user;    /* for the code that answers later; initially NULL */
-    unsigned from; /* `from` of agx_http_server_accept() */
+    unsigned from; /* `from` and `net` of agx_http_server_accept() */
+    uint64_t net;
     /* The Origin whose pages may read the answer (CORS), a view of the head; empty: only the
      * server's own. Set it in head(). */
     struct agx_str readable_by;
@@ -62,9 +63,9 @@ int agx_http_server_open(struct agx_conn_group *g, const struct agx_http_server_
  */
 struct agx_http_server *agx_http_server_close(struct agx_http_server *s);
 
-/* Adds a connection. Takes *take_fd on success and sets it to -1. `from` is the caller's value for
- * the peer; every exchange of the connection has it. */
-int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from,
+/* Adds a connection. Takes *take_fd on success and sets it to -1. `from` and `net` are the caller's
+ * values for the peer and its network; every exchange of the connection has them. */
+int agx_http_server_accept(struct agx_http_server *s, int *take_fd, unsigned from, uint64_t net,
                            struct agx_error **err) AGX_MUST_CHECK;
 
 /* Answers; `x` is dead afterwards. */

@@ -28,8 +28,8 @@ static void on_session(void *user, struct agx_eio_session *session, const struct
 {
     struct agx_server *s = user;
 
-    agx_eio_session_set_user(session,
-                             agx_sio_conn_new(s, session, agx_server_has_token(s, &x->head)));
+    agx_eio_session_set_user(
+        session, agx_sio_conn_new(s, session, agx_server_has_token(s, &x->head), x->net));
 }
 
 static void on_message(void *user, struct agx_eio_session *session, const struct agx_eio_packet *p)
@@ -196,7 +196,8 @@ static void on_accept(void *user, int fd, const struct agx_addr *peer)
     struct agx_server *s = user;
     _cleanup_(agx_error_freep) struct agx_error *err = NULL;
 
-    if (agx_http_server_accept(s->http, &fd, agx_server_access_from(s, fd, peer), &err) < 0)
+    if (agx_http_server_accept(s->http, &fd, agx_server_access_from(s, fd, peer),
+                               agx_server_access_net(peer), &err) < 0)
         AGX_LOG(AGX_LOG_WARN, "client.refused", AGX_F_ERR(err));
     agx_closep(&fd);
 }

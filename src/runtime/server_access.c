@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "runtime/sockowner.h"
 
+#include <arpa/inet.h>
+#include <endian.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -47,6 +50,25 @@ enum agx_server_from agx_server_access_from(struct agx_server *s, int fd,
         return AGX_FROM_UNKNOWN_USER;
     }
     return uid == 0 || uid == geteuid() ? AGX_FROM_TCP : AGX_FROM_OTHER_USER;
+}
+
+uint64_t agx_server_access_net(const struct agx_addr *peer)
+{
+    const struct sockaddr_in *v4 = (const void *)&peer->sa;
+    const struct sockaddr_in6 *v6 = (const void *)&peer->sa;
+    uint64_t half;
+    uint32_t last;
+
+    if (peer->sa.ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr);
+    if (peer->sa.ss_family != AF_INET6)
+        return UINT64_MAX;
+    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+        memcpy(&last, v6->sin6_addr.s6_addr + 12, sizeof(last));
+        return ntohl(last);
+    }
+    memcpy(&half, v6->sin6_addr.s6_addr, sizeof(half));
+    return be64toh(half);
 }
 
 /* The only header of that name. 0: none; -1: several. */

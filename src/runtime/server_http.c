@@ -83,6 +83,11 @@ static void answer_unauthorized(struct agx_exchange *x)
     agx_exchange_answer(x, &a);
 }
 
+static void answer_no_place(struct agx_exchange *x)
+{
+    agx_exchange_answer_detail(x, 503, "too many sessions of this address have not sent CONNECT");
+}
+
 /* Without a token a client may still begin an Engine.IO session, or continue one whose id it
  * knows. */
 static bool may_pass(const struct agx_server *s, const struct agx_exchange *x)
@@ -105,6 +110,26 @@ static bool is_short(const struct agx_server *s, const struct agx_exchange *x)
            (x->head.body == AGX_HTTP_LENGTH && x->head.content_length <= AGX_UNPROVEN_BYTES);
 }
 
+/* Does the request begin an Engine.IO session? */
+static bool begins_session(const struct agx_exchange *x)
+{
+    struct agx_str sid;
+
+    return is_eio_path(x->head.path) && agx_str_eq(x->head.method, AGX_STR("GET")) &&
+           !agx_http_query_get(x->head.query, AGX_STR("sid"), &sid);
+}
+
+/* May this address have one more session without CONNECT? */
+static bool has_place(const struct agx_server *s, const struct agx_exchange *x)
+{
+    bool proven = agx_server_has_token(s, &x->head);
+    size_t n = 0, max = (proven ? AGX_EIO_SESSIONS_MAX : AGX_UNPROVEN_MAX) / AGX_SILENT_PARTS;
+
+    AGX_LIST_FOR_EACH (struct agx_sio_conn, p, &s->peers, node)
+        n += p->net == x->net && p->proven == proven && !p->client && !p->in_log;
+    return n < max;
+}
+
 static bool is_health(struct agx_str path)
 {
     return agx_str_eq(path, AGX_STR("/health")) || agx_str_eq(path, AGX_STR("/health/"));
@@ -120,6 +145,8 @@ static void on_head(void *user, struct agx_exchange *x)
         agx_exchange_answer_detail(x, 403, refusal);
     else if (!is_health(x->head.path) && !may_pass(user, x))
         answer_unauthorized(x);
+    else if (begins_session(x) && !has_place(user, x))
+        answer_no_place(x);
     else if (!is_short(user, x))
         agx_exchange_answer_detail(x, 413, "too long without a token");
 }
@@ -134,6 +161,8 @@ static void on_request(void *user, struct agx_exchange *x)
         answer_redirect(x);
     else if (!may_pass(s, x))
         answer_unauthorized(x);
+    else if (begins_session(x) && !has_place(s, x))
+        answer_no_place(x); /* others of its address began while its body arrived */
     else if (is_eio_path(x->head.path))
         agx_eio_server_request(s->eio, x);
     else

@@ -7,6 +7,7 @@
  *  - with a token configured, a session whose first request did not carry it in a header is
  * *unproven*: it may only CONNECT, with the token in its auth map, within AGX_PROVE_MS; unproven
  * sessions are limited in number;
+ *  - one network has only a part of the places for sessions that have not sent CONNECT;
  *  - everything else needs a proven session;
  *  - without a token, a request's head and its connection decide (server_access.c).
  */
@@ -40,6 +41,7 @@ struct agx_sio_conn {
     struct agx_eio_session *session;
     struct agx_sio_assembler assembler;
     struct agx_client *client; /* NULL: not connected to `/` */
+    uint64_t net;              /* agx_server_access_net() of its client */
     bool proven;
     bool in_log;               /* connected to `/log` */
     uint64_t log_next;         /* number of the next record to send */
@@ -79,7 +81,7 @@ struct agx_server {
 
 /* sio_conn.c */
 struct agx_sio_conn *agx_sio_conn_new(struct agx_server *s, struct agx_eio_session *session,
-                                      bool proven);
+                                      bool proven, uint64_t net);
 void agx_sio_conn_message(struct agx_sio_conn *p, const struct agx_eio_packet *packet);
 void agx_sio_conn_emit(struct agx_sio_conn *p, enum agx_remote_event ev,
                        const struct agx_str *parts, size_t n_parts);
@@ -101,6 +103,9 @@ uint64_t agx_server_now(const struct agx_server *s);
 int agx_server_access_open(struct agx_server *s, struct agx_error **err) AGX_MUST_CHECK;
 enum agx_server_from agx_server_access_from(struct agx_server *s, int fd,
                                             const struct agx_addr *peer);
+/* The same number for addresses that one peer has: its IPv4 address, the first half of its IPv6
+ * address, or the Unix socket. */
+uint64_t agx_server_access_net(const struct agx_addr *peer);
 /* Why a request is refused, whatever its path; a constant. NULL: it is not. */
 const char *agx_server_access_refusal(const struct agx_server *s, const struct agx_exchange *x);
 /* The Origin of a request, if an option allows it; else empty. */

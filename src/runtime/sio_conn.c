@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 struct agx_sio_conn *agx_sio_conn_new(struct agx_server *s, struct agx_eio_session *session,
-                                      bool proven)
+                                      bool proven, uint64_t net)
 {
     struct agx_sio_limits limits = AGX_SIO_LIMITS_INIT;
     struct agx_sio_conn *p = agx_new(struct agx_sio_conn);
@@ -21,6 +21,7 @@ struct agx_sio_conn *agx_sio_conn_new(struct agx_server *s, struct agx_eio_sessi
     p->server = s;
     p->session = session;
     p->proven = proven;
+    p->net = net;
     agx_sio_assembler_init(&p->assembler, &limits);
     agx_list_push_front(&s->peers, &p->node);
     if (!proven) {

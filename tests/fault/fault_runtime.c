@@ -84,7 +84,7 @@ static bool accept_pair(struct owner *o, int *ret_fd)
     int fds[2];
 
     ASSERT_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
-    if (agx_http_server_accept(o->edge.http, &fds[0], 0, NULL) < 0) {
+    if (agx_http_server_accept(o->edge.http, &fds[0], 0, 0, NULL) < 0) {
         close(fds[0]);
         close(fds[1]);
         return false;

@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(agx_http_server_open(group, &http, &http_ops, &w, &server, NULL) == 0);
     FUZZ_CHECK(agx_eio_server_open(w.loop, &eio, &eio_ops, &w, &w.eio, NULL) == 0);
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-    FUZZ_CHECK(agx_http_server_accept(server, &fds[0], 0, NULL) == 0);
+    FUZZ_CHECK(agx_http_server_accept(server, &fds[0], 0, 0, NULL) == 0);
     send_input(&w, fds[1], data, size);
     close(fds[1]);
     w.eio = agx_eio_server_close(w.eio);

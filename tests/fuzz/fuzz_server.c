@@ -194,7 +194,7 @@ static void connect_client(struct world *w, struct client *c)
 
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
     FUZZ_CHECK(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0);
-    FUZZ_CHECK(agx_http_server_accept(w->server->http, &fds[0], from, NULL) == 0);
+    FUZZ_CHECK(agx_http_server_accept(w->server->http, &fds[0], from, 0, NULL) == 0);
     sio_wire_open(&c->wire, fds[1]);
     c->deaf = false;
     if (c->number == RAW)

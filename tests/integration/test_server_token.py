@@ -100,13 +100,40 @@ def test_who_is_not_proven_cannot_make_the_server_take_large_messages(server):
         assert h.answer()[0] in (400, 401, 413)
 
 
+def silent(server, source):
+    return Client(server, connect=False, source=source)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::"])
+def test_one_address_has_only_a_part_of_the_places_without_proof(serve_fake, host):
+    """A quarter. On `::` the server sees IPv4 addresses as parts of IPv6 ones."""
+    server = serve_fake("--host", host, env={"AGENTIX_TOKEN": TOKEN})
+    server.worker_pid()
+    with ThreadPoolExecutor(16) as pool:
+        waiting = list(pool.map(lambda _: silent(server, "127.0.0.1"), range(16)))
+    assert {c.status for c in waiting} == {101}
+    with silent(server, "127.0.0.1") as c:
+        assert c.status == 503 and b"CONNECT" in c.body
+    with Client(server, auth={"token": TOKEN}, source="127.0.0.2") as c:
+        assert c.call("fake::echo", 1) == ("result", [1])
+    with Client(server, headers=HEADER) as c:
+        assert c.call("fake::echo", 1) == ("result", [1])
+    waiting[0].connect({"token": TOKEN})
+    with Client(server, auth={"token": TOKEN}) as c:  # a place is free
+        assert c.call("fake::echo", 1) == ("result", [1])
+    for c in waiting:
+        c.close()
+
+
 def test_clients_without_proof_are_limited_and_proven_ones_go_on(server):
     server.worker_pid()  # wait, so that its start does not use up the time of the others
     proven = Polling(server, auth=json.dumps({"token": TOKEN}))
     with ThreadPoolExecutor(64) as pool:  # at once: they have five seconds to prove themselves
-        waiting = list(pool.map(lambda _: Client(server, connect=False), range(64)))
-    with Http(server) as h:
-        assert h.request("/socket.io/?EIO=4&transport=polling")[0] == 401
+        waiting = list(pool.map(lambda i: silent(server, f"127.0.0.{i % 4 + 1}"), range(64)))
+    assert {c.status for c in waiting} == {101}
+    for source in ("127.0.0.1", "127.0.0.5"):
+        with Http(server, source=source) as h:
+            assert h.request("/socket.io/?EIO=4&transport=polling")[0] == 401
     with Client(server, headers=HEADER) as c:
         assert c.call("fake::echo", 1) == ("result", [1])
     proven.start("fake::echo", 2)

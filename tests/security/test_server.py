@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from agxtest import tracer
-from agxtest.wire import Client, Polling
+from agxtest.wire import Client, Http, Polling
 
 EVIL = "http://evil.example"
 NOBODY = 65534
@@ -155,6 +155,35 @@ def test_another_user_of_this_machine_runs_no_function(serve_fake):
     assert b"unary:result" in stranger(serve_fake("--insecure")), "the attempt itself"
     said = stranger(serve_fake())
     assert said.startswith(b"HTTP/1.1 403 ") and b"another user" in said
+
+
+# -- clients that say nothing
+
+EIO = "/socket.io/?EIO=4&transport=polling"
+SESSIONS = 4096  # of one server
+
+
+def fill(server):
+    """Begins polling sessions and says nothing in them. Returns the first answer that is not 200;
+    None: the server takes all.
+    """
+    with Http(server) as h:
+        for _ in range(SESSIONS):
+            status, _, body = h.request(EIO)
+            if status != 200:
+                return status, body
+    return None
+
+
+def test_silent_sessions_of_one_address_do_not_keep_others_out(serve_fake):
+    server = serve_fake()
+    status, body = fill(server) or (200, b"")
+    assert status == 503 and b"CONNECT" in body
+    with Client(server, source="127.0.0.2") as c:
+        assert c.call("fake::echo", "ran") == RAN
+    p = Polling(server, source="127.0.0.2")
+    p.start("fake::echo", "ran")
+    assert p.event()[1]["value"] == ["ran"]
 
 
 # -- user code

@@ -40,7 +40,7 @@ static inline int edge_connect(struct edge *e)
     int fds[2];
 
     ASSERT_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
-    ASSERT_OK(agx_http_server_accept(e->http, &fds[0], 0, NULL));
+    ASSERT_OK(agx_http_server_accept(e->http, &fds[0], 0, 0, NULL));
     return fds[1];
 }
 

@@ -31,20 +31,22 @@ class Closed(Exception):
         self.reason = reason
 
 
-def open_socket(server, unix=False):
+def open_socket(server, unix=False, source=None):
+    """A connection; over TCP from the address `source`."""
     if unix:
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(TIMEOUT_S)
         s.connect(str(server.socket_path))
         return s
-    return socket.create_connection(("127.0.0.1", server.port), TIMEOUT_S)
+    at = ("127.0.0.1", server.port)
+    return socket.create_connection(at, TIMEOUT_S, source and (source, 0))
 
 
 class Http:
     """One connection that speaks HTTP/1.1."""
 
-    def __init__(self, server, unix=False):
-        self.socket = open_socket(server, unix)
+    def __init__(self, server, unix=False, source=None):
+        self.socket = open_socket(server, unix, source)
         self.file = self.socket.makefile("rb")
 
     def __enter__(self):
@@ -90,8 +92,9 @@ class Client(Http):
         connect=True,
         query="",
         host="localhost",
+        source=None,
     ):
-        super().__init__(server, unix)
+        super().__init__(server, unix, source)
         target = f"/socket.io/?EIO=4&transport=websocket{query}"
         self.status, _, self.body = self.request(target, headers=[*UPGRADE, *headers], host=host)
         if self.status != 101:
@@ -248,8 +251,11 @@ class Session(Client):
 class Polling:
     """A session that stays on long polling."""
 
-    def __init__(self, server, auth="{}", headers=(), connect=True, host="localhost"):
+    source = None  # also for tests that do not call __init__
+
+    def __init__(self, server, auth="{}", headers=(), connect=True, host="localhost", source=None):
         self.server = server
+        self.source = source
         self.headers = headers
         self.host = host
         self.base = "/socket.io/?EIO=4&transport=polling"
@@ -264,7 +270,7 @@ class Polling:
             assert text.startswith(b"40"), text
 
     def http(self, target, method="GET", body=None):
-        with Http(self.server) as h:
+        with Http(self.server, source=self.source) as h:
             return h.request(target, method, body, self.headers, self.host)
 
     def post(self, *packets):
