@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from importlib.metadata import EntryPoint
 
 import agentix
@@ -84,6 +85,39 @@ def test_run_stream_ends_with_an_error_at_its_timeout_and_for_a_bad_directory():
     got = asyncio.run(events("echo a; sleep 60", timeout=2.5))
     assert [e.type for e in got] == ["stdout", "error"] and "2.5s" in got[-1].message
     assert asyncio.run(events("true", cwd="/nonexistent"))[0].type == "error"
+
+
+@pytest.fixture
+def leaver(tmp_path):
+    """A command that leaves the session, keeps the outputs open, and lives until the test ends."""
+    pid = tmp_path / "pid"
+    child = f"setsid sh -c 'echo $$ >{pid}; exec sleep 600'"
+    yield f"{child} & while ! [ -s {pid} ]; do sleep 0.01; done"
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def read_slowly(command, pause):
+    async def main():
+        got = []
+        async for event in bash.run_stream(command):
+            got.append(event)
+            await asyncio.sleep(pause)
+        return got
+
+    return asyncio.run(asyncio.wait_for(main(), 120))
+
+
+# Slowly: when the wait for more output ends, most of it is not read yet.
+@pytest.mark.parametrize("pause", [0, 0.1])
+def test_a_stream_ends_with_its_command_though_a_child_keeps_the_outputs_open(
+    leaver, tmp_path, pause
+):
+    size = 1_200_000
+    got = read_slowly(f"{leaver}; head -c {size} /dev/zero | tr '\\0' a; echo b >&2; exit 3", pause)
+    assert got[-1] == bash.BashExit(exit_code=3)
+    assert "".join(e.data for e in got if e.type == "stdout") == "a" * size
+    assert "".join(e.data for e in got if e.type == "stderr") == "b\n"
+    assert alive(int((tmp_path / "pid").read_text()))
 
 
 def test_a_stream_that_is_left_kills_its_command(tmp_path):

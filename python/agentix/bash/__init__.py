@@ -34,6 +34,7 @@ __all__ = [
 MAX_OUTPUT = 10 << 20
 
 _READ = 65536
+_PIPE = 1 << 20  # the most that a pipe holds, unless root of the host allows more
 # The time for reading output that the shell's children left in the pipes after its end.
 _DRAIN_S = 1.0
 # Variables of the runtime itself, which a command of the task must not inherit.
@@ -104,21 +105,23 @@ class _Shell:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._transports: list[asyncio.ReadTransport] = []
+        self._outputs: list[tuple[asyncio.ReadTransport, asyncio.StreamReader, IO[bytes]]] = []
+        self._draining: asyncio.TimerHandle | None = None
         self.exited: asyncio.Future[int] = self._loop.create_future()
         self._pidfd = os.pidfd_open(self._process.pid)
         self._loop.add_reader(self._pidfd, self._on_exit)
 
     async def outputs(self) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
         """Standard output and standard error."""
+        assert self._process.stdout and self._process.stderr
         return await self._reader(self._process.stdout), await self._reader(self._process.stderr)
 
-    async def _reader(self, pipe: IO[bytes] | None) -> asyncio.StreamReader:
+    async def _reader(self, pipe: IO[bytes]) -> asyncio.StreamReader:
         reader = asyncio.StreamReader()
         transport, _ = await self._loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), pipe
         )
-        self._transports.append(transport)
+        self._outputs.append((transport, reader, pipe))
         return reader
 
     def _on_exit(self) -> None:
@@ -134,13 +137,31 @@ class _Shell:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
+    def end_outputs_after_exit(self) -> None:
+        """Lets the outputs end soon after the shell, even if another process holds them open."""
+        self.exited.add_done_callback(self._end_outputs_soon)
+
+    def _end_outputs_soon(self, _: asyncio.Future[int]) -> None:
+        self._draining = self._loop.call_later(_DRAIN_S, self._end_outputs)
+
+    def _end_outputs(self) -> None:
+        """Hands over what is in the pipes, and closes them."""
+        for transport, reader, pipe in self._outputs:
+            if transport.is_closing():
+                continue
+            with contextlib.suppress(BlockingIOError):  # nothing is in it
+                reader.feed_data(os.read(pipe.fileno(), _PIPE))
+            transport.close()
+
     async def stop(self) -> None:
         """Kills the group, waits for the shell, closes the pipes."""
         if self._process.returncode is None:
             self._kill_group()
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(self.exited)
-        for transport in self._transports:
+        if self._draining:
+            self._draining.cancel()
+        for transport, _, _ in self._outputs:
             transport.close()
 
 
@@ -203,6 +224,19 @@ async def _forward(
     await queue.put(None)
 
 
+async def _next(
+    queue: asyncio.Queue[BashStdout | BashStderr | None], shell: _Shell, deadline: float | None
+) -> BashStdout | BashStderr | None:
+    """The timeout is for the command: output that it left behind has its own limit."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await queue.get()
+    except TimeoutError:
+        if not shell.exited.done():
+            raise
+        return await queue.get()
+
+
 async def run_stream(
     command: str,
     cwd: str | None = None,
@@ -221,14 +255,14 @@ async def run_stream(
     deadline = None if timeout is None else loop.time() + timeout
     try:
         stdout, stderr = await shell.outputs()
+        shell.end_outputs_after_exit()
         tasks = [
             loop.create_task(_forward(stdout, BashStdout, queue)),
             loop.create_task(_forward(stderr, BashStderr, queue)),
         ]
         ended = 0
         while ended < 2:
-            async with asyncio.timeout_at(deadline):
-                event = await queue.get()
+            event = await _next(queue, shell, deadline)
             if event is None:
                 ended += 1
             else:
