@@ -273,18 +273,18 @@ static int check_companion_name(const struct agx_companion *c, size_t i, bool an
                                 struct agx_error **err)
 {
     struct agx_str name = agx_str_from(c->name);
-    int shown = agx_text_cut(name, NAME_QUOTED_MAX);
+    int quoted = agx_text_cut(name, NAME_QUOTED_MAX);
 
     if (!is_host_word(name))
         return invalid(err,
                        "companion_containers[%zu].name '%.*s' must not contain blanks, control "
                        "characters or '#'",
-                       i, shown, name.ptr);
+                       i, quoted, name.ptr);
     if (!any_names && !agx_ident_is_label(name))
         return invalid(err,
                        "companion_containers[%zu].name '%.*s' must be 1 to %d letters, digits or "
                        "'-', with a letter or digit at both ends",
-                       i, shown, name.ptr, AGX_LABEL_MAX);
+                       i, quoted, name.ptr, AGX_LABEL_MAX);
     return 0;
 }
 

@@ -29,6 +29,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "py"))
@@ -192,8 +193,8 @@ def run_pid_1(directory, wanted, command):
     status = 1
     try:
         status = be_pid_1(directory, wanted, command)
-    except Exception as error:  # PID 1 has no caller to raise it to
-        print(f"docker_box: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    except BaseException:  # PID 1 has no caller to raise it to
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(status)
@@ -235,8 +236,8 @@ def launch(wanted, command):
         try:
             os.close(alive)
             status = be_watcher(directory, launcher_gone, wanted, command)
-        except OSError as error:
-            print(f"docker_box: {error}", file=sys.stderr, flush=True)
+        except BaseException:  # it has no caller to raise it to
+            traceback.print_exc()
             remove(directory)
         finally:
             os._exit(status if status >= 0 else 128 - status)
