@@ -71,6 +71,11 @@
 /* How long a closed connection waits for a peer that reads nothing of its remaining bytes. */
 #define AGX_CONN_LINGER_MS 2000
 
+/* How long a child that a killed process was just starting may hold its lock, on an overloaded
+ * machine; and the pause between two checks. */
+#define AGX_LOCKFILE_WAIT_MS 10000
+#define AGX_LOCKFILE_PAUSE_MS 5
+
 /* Connections accepted in one turn of the loop, so that a flood leaves time for other work. */
 #define AGX_ACCEPT_BATCH 64
 

@@ -157,9 +157,4 @@
 #define AGX_SHUTDOWN_GRACE_MS 2000
 #define AGX_SHUTDOWN_LIMIT_MS 4500
 
-/* How long a child that a killed daemon was just starting may hold its lock, on an overloaded
- * machine; and the pause between two checks. */
-#define AGX_INSTANCE_WAIT_MS 10000
-#define AGX_INSTANCE_PAUSE_MS 5
-
 #endif

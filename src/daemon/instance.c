@@ -1,34 +1,19 @@
 #include "daemon/instance.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/banned.h"
-#include "base/limits.h"
+#include "base/lockfile.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 #define PID_TEXT 24
 
 struct agx_instance {
     int fd;
 };
-
-/* The holder's pid, or 0 when it has not written it yet. */
-static pid_t read_holder(int fd)
-{
-    char text[PID_TEXT];
-    ssize_t n = pread(fd, text, sizeof(text), 0);
-    struct agx_str digits = { text, n > 0 ? (size_t)n : 0 };
-    uint64_t pid;
-
-    digits.len = agx_str_find(digits, '\n');
-    return agx_parse_u64(digits, INT32_MAX, &pid) ? (pid_t)pid : 0;
-}
 
 static int instance_refuse(const char *path, pid_t holder, struct agx_error **err)
 {
@@ -39,29 +24,14 @@ static int instance_refuse(const char *path, pid_t holder, struct agx_error **er
     return agx_error_set(err, AGX_ALREADY_EXISTS, "the lock '%s' is already held%s", path, by);
 }
 
-/* A child that the holder forked inherits the lock until it executes its program. When the holder
- * was killed meanwhile, the lock is released some milliseconds later. */
-static bool is_dead(pid_t holder)
+static int take_lock(int fd, const char *path, struct agx_error **err)
 {
-    return holder > 0 && kill(holder, 0) < 0 && errno == ESRCH;
-}
+    pid_t holder = 0;
 
-static int try_lock(int fd, const char *path, struct agx_error **err)
-{
-    for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0;) {
-        pid_t holder;
-
-        if (errno == EINTR)
-            continue;
-        if (errno != EWOULDBLOCK)
-            return agx_error_errno(err, errno, "lock '%s'", path);
-        holder = read_holder(fd);
-        if (!is_dead(holder) || waited_ms >= AGX_INSTANCE_WAIT_MS)
-            return instance_refuse(path, holder, err);
-        (void)usleep(AGX_INSTANCE_PAUSE_MS * 1000);
-        waited_ms += AGX_INSTANCE_PAUSE_MS;
-    }
-    return 0;
+    if (agx_lockfile_take(fd, &holder) == 0)
+        return 0;
+    return errno == EWOULDBLOCK ? instance_refuse(path, holder, err)
+                                : agx_error_errno(err, errno, "lock '%s'", path);
 }
 
 /* The pid is only for people to read, so a full disk must not prevent the start. */
@@ -93,7 +63,7 @@ int agx_instance_open(const char *path, mode_t mode, struct agx_instance **ret_i
 
         if (fd < 0)
             return agx_error_errno(err, errno, "open the lock '%s'", path);
-        r = try_lock(fd, path, err);
+        r = take_lock(fd, path, err);
         if (r < 0)
             return r;
         if (!is_current(fd, path))

@@ -8,13 +8,13 @@
 #include "store/lmdb_dir.h"
 
 #include "base/buf.h"
+#include "base/lockfile.h"
 #include "base/mem.h"
 
 #include <endian.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/banned.h"
@@ -103,20 +103,17 @@ static int open_file(struct agx_lmdb_dir *d, const char *name, int flags, struct
 static int take_lock(struct agx_lmdb_dir *d, struct agx_error **err)
 {
     char pid[16] = "";
-    struct agx_str holder;
-    ssize_t n;
+    pid_t holder = 0;
+    int n;
 
     d->lock_fd = open_file(d, "lock", O_CREAT, err);
     if (d->lock_fd < 0)
         return d->lock_fd;
-    if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+    if (agx_lockfile_take(d->lock_fd, &holder) < 0) {
         if (errno != EWOULDBLOCK)
             return agx_error_errno(err, errno, "lock '%s/lock'", d->path);
-        n = pread(d->lock_fd, pid, sizeof(pid), 0);
-        holder = agx_str_trim(agx_str_bytes(pid, n > 0 ? (size_t)n : 0));
         return agx_error_set(err, AGX_FAILED_PRECONDITION,
-                             "the store '%s' is in use by process '%.*s'", d->path,
-                             AGX_STR_ARG(holder));
+                             "the store '%s' is in use by process '%d'", d->path, (int)holder);
     }
     /* Only for that message, so a full disk is no failure. */
     n = snprintf(pid, sizeof(pid), "%-10d", (int)getpid());

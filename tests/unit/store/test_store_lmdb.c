@@ -4,6 +4,7 @@
 #include "base/fd.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -99,6 +100,35 @@ TEST(directory_and_files_are_closed_to_others_and_not_inherited)
     closedir(fds);
     ASSERT_TRUE(n_ours >= 4);
     test_dir_close(st);
+    test_dir_remove(&d);
+}
+
+/* A child that is about to execute its program has the lock until then. */
+TEST(the_store_of_a_killed_process_is_waited_for_while_a_child_of_it_has_its_lock)
+{
+    struct test_dir d = test_dir_make();
+    int ends[2];
+    char byte;
+    pid_t child;
+
+    ASSERT_INT(0, pipe(ends));
+    child = fork();
+    if (child == 0) {
+        (void)test_dir_open(&d);
+        if (fork() == 0) {
+            ASSERT_INT(1, write(ends[1], "x", 1));
+            (void)usleep(50000);
+            _exit(0);
+        }
+        while (true)
+            (void)pause();
+    }
+    ASSERT_INT(1, read(ends[0], &byte, 1));
+    ASSERT_INT(0, kill(child, SIGKILL));
+    ASSERT_INT(child, waitpid(child, NULL, 0));
+    test_dir_close(test_dir_open(&d));
+    (void)close(ends[0]);
+    (void)close(ends[1]);
     test_dir_remove(&d);
 }
 
