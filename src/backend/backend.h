@@ -99,7 +99,7 @@ struct agx_backend_seen {
 typedef void (*agx_backend_seen_fn)(void *user, const struct agx_backend_seen *seen);
 
 /* Called for the primary (part 0) and for each existing companion (its index in the spec plus 1).
- * Then `done`, whose error may be the reason why some figures are missing. */
+ * Then `done`. */
 typedef void (*agx_backend_usage_fn)(void *user, size_t part, const struct agx_resource_usage *use);
 
 /* This sandbox may have changed by itself: look at it. NULL: look at all of them. */

@@ -73,8 +73,7 @@
 #define AGX_NATIVE_USAGE_THREADS 2
 #define AGX_NATIVE_USAGE_QUEUE 256    /* queries that wait for a thread */
 #define AGX_NATIVE_USAGE_WALK_MS 2000 /* the walk is given up after this */
-/* Levels of directories that it follows: deeper than programs make them. Each takes 24 bytes. */
-#define AGX_NATIVE_USAGE_DEPTH 10000
+#define AGX_NATIVE_USAGE_DEPTH 128    /* levels of directories, each with an open descriptor */
 
 /* The period of the CPU quota: the kernel's and Docker's default. A shorter period lets a throttled
  * sandbox continue sooner, and costs more timers. */

@@ -284,43 +284,6 @@ TEST(a_disk_limit_holds_and_what_was_written_is_kept_by_a_stop)
     close_stage(&s);
 }
 
-/* Directories in a directory of the sandbox's, as a program inside could make them. */
-static void make_levels(const struct stage *s, unsigned levels)
-{
-    char path[256];
-    int at;
-
-    (void)snprintf(path, sizeof(path), "%s/native/boxes/%s/0/fs", native_world_dir(), s->sb.id);
-    at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (unsigned i = 0; i < levels; i++) {
-        int next;
-
-        ASSERT_TRUE(at >= 0);
-        ASSERT_INT(0, mkdirat(at, "level", 0700));
-        next = openat(at, "level", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        (void)close(at);
-        at = next;
-    }
-    (void)close(at);
-}
-
-TEST(a_disk_figure_that_is_missing_has_a_reason_and_the_others_are_there)
-{
-    struct test_reply r;
-    struct stage s;
-
-    open_stage(&s);
-    test_backend_ok(s.b, &s.sb, AGX_DO_CREATE);
-    make_levels(&s, AGX_NATIVE_USAGE_DEPTH + 1);
-    r = test_backend_use(s.b, &s.sb);
-    ASSERT_INT(AGX_RESOURCE_EXHAUSTED, r.code);
-    ASSERT_NOT_NULL(strstr(r.text, "count the files of the sandbox: directories more than"));
-    ASSERT_UINT(1, r.n_uses);
-    ASSERT_FALSE(agx_resource_usage_has(&r.uses[0], AGX_USAGE_DISK));
-    ASSERT_TRUE(agx_resource_usage_has(&r.uses[0], AGX_USAGE_MEMORY));
-    close_stage(&s);
-}
-
 TEST(what_cannot_be_had_is_refused_by_the_name_of_its_field)
 {
     struct agx_error *err = NULL;

@@ -5,8 +5,7 @@
  *
  * READ runs on a thread: cgroups and links of running parts, then disks. The kernel counts a disk
  * with a limit; otherwise the files are counted one by one, for a limited time. Figures that
- * disappear meanwhile or cannot be read are left out. If files could not be counted, the query ends
- * with the reason, after it has reported the other figures.
+ * disappear meanwhile or cannot be read are left out.
  */
 #include "backend/native/resource_usage.h"
 
@@ -45,7 +44,6 @@ struct read_job {
     char id[AGX_IDENT_MAX + 1];
     struct part *parts;
     size_t n;
-    struct agx_error *uncounted; /* owned: why files were not counted, the first time */
     atomic_bool stop;
 };
 
@@ -55,8 +53,7 @@ struct using
     struct agx_native *native;
     struct part *parts; /* with their limits; the thread's while it reads */
     size_t n;
-    struct read_job *job;        /* NULL: no thread is running */
-    struct agx_error *uncounted; /* owned: as in the job */
+    struct read_job *job; /* NULL: no thread is running */
     agx_backend_usage_fn use;
 };
 
@@ -147,29 +144,14 @@ static void read_group(const struct read_job *x, size_t i)
 
 /* ---- disks ---- */
 
-/* The files of one part. Reports a failure, except that there are none (any more). */
-static int count_files(struct read_job *x, size_t i, int dir, uint64_t *ret_bytes)
+static void read_disk(struct read_job *x, size_t i)
 {
+    struct part *p = &x->parts[i];
     const struct agx_treesize_limits limits = {
         .depth = AGX_NATIVE_USAGE_DEPTH,
         .deadline_ns = agx_clock_ns() + (uint64_t)AGX_NATIVE_USAGE_WALK_MS * NS_PER_MS,
         .stop = &x->stop
     };
-    struct agx_error *error = NULL;
-    int r = agx_treesize(dir, "fs", &limits, ret_bytes, &error);
-
-    if (r < 0 && r != -AGX_NOT_FOUND && !x->uncounted) {
-        (void)agx_error_wrap(&error, r, "count the files of %s",
-                             i == 0 ? "the sandbox" : "a companion");
-        agx_error_propagate(&x->uncounted, &error);
-    }
-    agx_error_free(error);
-    return r;
-}
-
-static void read_disk(struct read_job *x, size_t i)
-{
-    struct part *p = &x->parts[i];
     _cleanup_close_ int dir = -1;
     char path[AGX_IDENT_MAX + 32];
     uint64_t bytes;
@@ -180,7 +162,7 @@ static void read_disk(struct read_job *x, size_t i)
     if (dir < 0)
         return;
     r = p->disk_limit > 0 ? agx_disk_used(&x->disk, dir, "fs", p->project, &bytes, NULL)
-                          : count_files(x, i, dir, &bytes);
+                          : agx_treesize(dir, "fs", &limits, &bytes, NULL);
     if (r < 0)
         return;
     agx_resource_usage_set(&p->use, AGX_USAGE_DISK, bytes);
@@ -214,7 +196,6 @@ static void cancel_read(struct agx_job *j)
 static void read_free(struct read_job *x)
 {
     agx_boxdirs_close(&x->dirs);
-    agx_error_free(x->uncounted);
     free(x->parts);
     free(x);
 }
@@ -227,7 +208,6 @@ static void read_done(struct agx_job *j, struct agx_error *error)
     u->job = NULL;
     u->parts = AGX_TAKE_PTR(x->parts);
     u->n = x->n;
-    u->uncounted = AGX_TAKE_PTR(x->uncounted);
     read_free(x);
     agx_op_fail(&u->query.op, &error);
     agx_op_arrive(&u->query.op);
@@ -304,10 +284,7 @@ static void using_ended(struct agx_op *op, struct agx_error *error)
 
     for (size_t i = 0; !error && i < u->n && agx_query_op_is_heard(&u->query); i++)
         u->use(u->query.user, i, &u->parts[i].use);
-    if (!error)
-        error = AGX_TAKE_PTR(u->uncounted);
     agx_query_op_end(&u->query, error);
-    agx_error_free(u->uncounted);
     free(u->parts);
     free(u);
 }

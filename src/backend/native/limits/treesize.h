@@ -13,16 +13,15 @@
 #include <stdint.h>
 
 struct agx_treesize_limits {
-    unsigned depth;          /* of nested directories */
+    unsigned depth;          /* of nested directories, at most AGX_NATIVE_USAGE_DEPTH */
     uint64_t deadline_ns;    /* agx_clock_ns() at which it gives up */
     const atomic_bool *stop; /* set by another thread to end it; may be NULL */
 };
 
 /*
  * Bytes on disk of the directory `name` and everything in it. A file with several names in it
- * counts once. -AGX_RESOURCE_EXHAUSTED: deeper than allowed; -AGX_DEADLINE_EXCEEDED; -AGX_ABORTED:
- * a directory was moved and the walk could not go back; -AGX_CANCELLED: it was stopped. Uses a few
- * descriptors and some bytes for each level. May block; from any thread.
+ * counts once. -AGX_RESOURCE_EXHAUSTED: deeper than allowed; -AGX_DEADLINE_EXCEEDED;
+ * -AGX_CANCELLED: it was stopped. May block; from any thread.
  */
 int agx_treesize(int dirfd, const char *name, const struct agx_treesize_limits *limits,
                  uint64_t *ret_bytes, struct agx_error **err) AGX_MUST_CHECK;

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/banned.h"
@@ -175,85 +174,5 @@ TEST(a_tree_that_is_too_deep_or_too_large_is_given_up)
     ASSERT_CODE(AGX_CANCELLED, agx_treesize(t.fd, "t", &l, &bytes, NULL));
     ASSERT_CODE(AGX_NOT_FOUND, agx_treesize(t.fd, "none", &l, &bytes, NULL));
     ASSERT_UINT(77, bytes);
-    remove_tree(&t);
-}
-
-/* A directory in a directory, `levels` times, some with files. Returns the size of all. */
-static uint64_t make_deep(const struct tree *t, unsigned levels)
-{
-    int at = openat(t->fd, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat st;
-    uint64_t bytes;
-
-    ASSERT_TRUE(at >= 0);
-    for (unsigned i = 0; i < levels; i++) {
-        const struct tree here = { .fd = at };
-        int next;
-
-        /* Entries before and after the directory, wherever the file system lists them. */
-        if (i % 1000 == 0) {
-            write_file(&here, "a", 4096);
-            write_file(&here, "z", 4096);
-        }
-        ASSERT_INT(0, mkdirat(at, "m", 0700));
-        next = openat(at, "m", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        ASSERT_TRUE(next >= 0);
-        (void)close(at);
-        at = next;
-    }
-    write_file(&(struct tree){ .fd = at }, "bottom", 65536);
-    ASSERT_INT(0, fstat(at, &st));
-    (void)close(at);
-    bytes = (uint64_t)st.st_blocks * 512 * (levels + 1);
-    return bytes + (levels + 999) / 1000 * 2 * 4096 + 65536;
-}
-
-TEST(all_files_of_a_deep_tree_are_counted)
-{
-    static const unsigned levels[] = { 15, 16, 17, 140, 3000 };
-
-    for (size_t i = 0; i < AGX_ARRAY_LEN(levels); i++) {
-        uint64_t bytes;
-        struct tree t;
-
-        make_tree(&t);
-        bytes = make_deep(&t, levels[i]);
-        ASSERT_UINT(bytes, size_of(&t));
-        remove_tree(&t);
-    }
-}
-
-TEST(a_deep_tree_needs_few_descriptors)
-{
-    struct rlimit old, few;
-    struct tree t;
-
-    make_tree(&t);
-    (void)make_deep(&t, 140);
-    ASSERT_INT(0, getrlimit(RLIMIT_NOFILE, &old));
-    few = old;
-    few.rlim_cur = (rlim_t)t.fd + 20;
-    ASSERT_INT(0, setrlimit(RLIMIT_NOFILE, &few));
-    (void)size_of(&t);
-    ASSERT_INT(0, setrlimit(RLIMIT_NOFILE, &old));
-    remove_tree(&t);
-}
-
-TEST(a_tree_beyond_the_limit_of_levels_is_given_up_with_the_reason)
-{
-    struct agx_treesize_limits l = limits();
-    struct agx_error *err = NULL;
-    uint64_t bytes = 77;
-    struct tree t;
-
-    make_tree(&t);
-    (void)make_deep(&t, 140);
-    l.depth = 140;
-    ASSERT_CODE(AGX_RESOURCE_EXHAUSTED, agx_treesize(t.fd, "t", &l, &bytes, &err));
-    ASSERT_MESSAGE(err, "more than 140 deep");
-    ASSERT_UINT(77, bytes);
-    agx_error_freep(&err);
-    l.depth = 141;
-    ASSERT_OK(agx_treesize(t.fd, "t", &l, &bytes, NULL));
     remove_tree(&t);
 }
