@@ -12,7 +12,7 @@
  */
 int agx_dirs_own(const char *path, mode_t mode, struct agx_error **err) AGX_MUST_CHECK;
 
-/* The same, but leaves an existing directory as it is, whoever owns it. */
+/* The same, but leaves an existing directory as it is, with any owner. */
 int agx_dirs_any(const char *path, struct agx_error **err) AGX_MUST_CHECK;
 
 #endif

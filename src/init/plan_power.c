@@ -27,7 +27,7 @@ enum { CAPS_MAX = 64 };
     (BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_SETUID) |                  \
      BIT(CAP_SETGID) | BIT(CAP_KILL))
 
-/* No executed program ever has a capability outside of this set, whoever owns its file. */
+/* No executed program ever has a capability outside of this set, whichever user owns its file. */
 static void bound_capabilities(const struct agx_planned *p)
 {
     for (int cap = 0; cap < CAPS_MAX; cap++) {

@@ -223,7 +223,7 @@ static int put_powers(json_t *host)
                                  json_pack("[s,s,s]", "NET_RAW", "MKNOD", "AUDIT_WRITE"));
 }
 
-/* Drops those by which a file gives power to whoever runs it, besides MKNOD. */
+/* Drops those by which a file gives power to the user who runs it, besides MKNOD. */
 static int drop_powers_of_files(json_t *host)
 {
     json_t *drop = json_object_get(host, "CapDrop");

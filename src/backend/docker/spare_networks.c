@@ -56,7 +56,7 @@ static void on_listed(struct agx_op *op, size_t tag, const struct agx_docker_ans
         *(tag == 0 ? &x->networks : &x->containers) = json_incref(answer->json);
 }
 
-/* All containers, whoever made them: a foreign one could be on our network. */
+/* All containers, also foreign ones: one could be on our network. */
 static int enter_list(struct agx_op *op, struct agx_error **err)
 {
     _cleanup_free_ char *filters = agx_docker_inventory_filters(agx_docker_by(op), NULL);

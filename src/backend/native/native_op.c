@@ -28,7 +28,7 @@ void agx_native_op_ended(struct agx_op *op, struct agx_error *error)
     else
         agx_native_forward_keep(box);
     agx_sandbox_op_ended(op, error);
-    if (!dropped) /* whoever asked knows by now that it runs */
+    if (!dropped) /* the caller knows by now that it runs */
         agx_native_box_tell(box);
 }
 

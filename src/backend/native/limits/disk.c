@@ -64,7 +64,7 @@ int agx_disk_settle(int dirfd, const char *name, struct agx_error **err)
     char path[64 + NAME_MAX];
     struct stat st;
 
-    /* Without an image there is no mount of ours. */
+    /* Without an image we have mounted nothing. */
     (void)snprintf(path, sizeof(path), "%s.img", name);
     if (fstatat(dirfd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : agx_error_errno(err, errno, "look at '%s'", path);
